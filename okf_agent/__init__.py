@@ -1,0 +1,3 @@
+"""Ask a database a question through an Open Knowledge Format bundle."""
+
+DISTRIBUTION = "okf-sql-agent"

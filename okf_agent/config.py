@@ -1,0 +1,104 @@
+"""config.yaml as the agent reads it, and secrets from `.env` or the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dotenv import dotenv_values
+
+from okf_compiler.settings import (
+    CONFIG_FILE,
+    Section,
+    Settings,
+    UserError,
+    did_you_mean,
+    find_root,
+    load_settings,
+    read_config,
+    read_section,
+)
+
+
+class ModelSection(Section):
+    """`model:` which model answers, and how it is called."""
+
+    name: str = "nvidia_nim/nvidia/nemotron-3-super-120b-a12b"
+    """A LiteLLM model name, or `local` for the embedded model."""
+    api_base: str | None = None
+    """The address of an OpenAI-compatible server of your own; None for the provider's."""
+    temperature: float = 0.0
+    max_tokens: int = 4096
+    """Tokens of one reply."""
+    timeout_s: float = 120
+    """Seconds one model call may take."""
+    callbacks: tuple[str, ...] = ()
+    """LiteLLM callbacks by name: langfuse, langsmith, otel, …"""
+
+
+class AgentSection(Section):
+    """`agent:` where knowledge comes from, how far one question may go, where records are kept."""
+
+    bundles: Path = Path("bundles/compiled")
+    """Folder of the compiled bundles, one a database."""
+    raw_docs: Path | tuple[Path, ...] = Path("data/livesqlbench-base-lite")
+    """Data root, or a list of them; `data/` is always the last one."""
+    max_steps: int = 15
+    """Model calls of one question."""
+    max_seconds: float = 600
+    """Seconds one question may take, waiting for rate limits included."""
+    max_tokens: int = 1_000_000
+    """Tokens, input and output together, that one question may use."""
+    max_cost_usd: float = 1.0
+    """Dollars one question may cost, as far as prices are known."""
+    runs: Path = Path("runs")
+    """Folder of the records."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything config.yaml says, validated."""
+
+    settings: Settings
+    model: ModelSection
+    agent: AgentSection
+
+    @property
+    def runs(self) -> Path:
+        """The folder of the records."""
+        return self.settings.root / self.agent.runs
+
+
+SECTIONS = ("model", "agent", "database", "databases")
+
+
+def load_config(root: Path | None = None) -> Config:
+    """The workspace's config.yaml (default: found from the current folder), with `.env` in the environment.
+
+    A variable that the environment already has is kept.
+
+    Raises:
+        UserError: a broken file, or an unknown section or key; names the nearest real one.
+    """
+    root = root or find_root()
+    file = root / CONFIG_FILE
+    sections: Mapping[str, Any] = read_config(file)
+    for name in sections:
+        if name not in SECTIONS:
+            raise UserError(f"{file}: there is no section {name!r}{did_you_mean(name, SECTIONS)}", status=2)
+    load_env(root / ".env")
+    return Config(
+        settings=load_settings(root, sections),
+        model=read_section(ModelSection, sections.get("model", {}), "model", file),
+        agent=read_section(AgentSection, sections.get("agent", {}), "agent", file),
+    )
+
+
+def load_env(path: Path) -> None:
+    """Put the variables of a `.env` file into the environment, where it does not have them yet."""
+    for name, value in dotenv_values(path, encoding="utf-8-sig").items():
+        if value:
+            os.environ.setdefault(name, value)

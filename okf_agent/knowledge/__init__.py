@@ -1,0 +1,1 @@
+"""How a question gets its knowledge, one mode a file."""

@@ -1,0 +1,1 @@
+"""Compile a schema, column descriptions and business rules into an Open Knowledge Format bundle."""

@@ -1,0 +1,125 @@
+"""What a database is, as its documents or its catalogue tell it: facts only, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+
+@dataclass(frozen=True, slots=True)
+class JsonField:
+    """One documented field inside a JSON column."""
+
+    path: tuple[str, ...]
+    """Keys from the column inwards: `("population_impact", "injured")`."""
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: str
+    """As the source spells it; an enum's labels are in `enum_labels`."""
+    nullable: bool = True
+    default: str | None = None
+    meaning: str | None = None
+    """The source's description, word for word; None where there is none."""
+    fields: tuple[JsonField, ...] = ()
+    enum_labels: tuple[str, ...] = ()
+    generated: str | None = None
+    """The expression of a generated column, or `identity`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """`columns[i]` refers to `ref_columns[i]` of the table `ref_schema.ref_table`."""
+
+    columns: tuple[str, ...]
+    ref_table: str
+    ref_columns: tuple[str, ...]
+    ref_schema: str = "public"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    columns: tuple[Column, ...]
+    schema: str = "public"
+    kind: str = "table"
+    """`table`, `view`, `materialized view`, `foreign table` or `partitioned table`."""
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
+    checks: tuple[str, ...] = ()
+    description: str | None = None
+
+    @property
+    def qualified_name(self) -> str:
+        """The name a query uses: bare inside `public`, else `schema.table`."""
+        return self.name if self.schema == "public" else f"{self.schema}.{self.name}"
+
+    def column(self, name: str) -> Column | None:
+        """The column of this name in any letter case; an exact match wins."""
+        return _find(self.columns, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of a glossary: a calculation, a definition of a business word, or what values mean."""
+
+    id: str
+    name: str
+    type: str
+    """The source's own word: `calculation_knowledge`, `domain_knowledge`, `value_illustration`, …"""
+    description: str = ""
+    definition: str = ""
+    depends_on: tuple[str, ...] = ()
+    """Ids of the rules this one builds on, as the source states them."""
+    synonyms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document or a catalogue that facts came from."""
+
+    id: str
+    """`schema`, `column_meaning_base`, `kb`, … : what footnotes and reports call it."""
+    resource: str
+    """A public address, or a path without secrets. Never a connection URL."""
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a source that could not be read, or does not fit the rest."""
+
+    message: str
+    file: str = ""
+    line: int = 0
+    """1-based; 0 where no line applies."""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
+        return place + self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    name: str
+    tables: tuple[Table, ...]
+    rules: tuple[Rule, ...] = ()
+    sources: tuple[Source, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def table(self, name: str, schema: str = "public") -> Table | None:
+        """The table of this name in any letter case; an exact match wins."""
+        return _find([t for t in self.tables if t.schema.lower() == schema.lower()], name)
+
+
+_Named = TypeVar("_Named", Column, Table)
+
+
+def _find(items: Sequence[_Named], name: str) -> _Named | None:
+    exact = next((i for i in items if i.name == name), None)
+    return exact or next((i for i in items if i.name.lower() == name.lower()), None)

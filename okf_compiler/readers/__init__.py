@@ -1,0 +1,1 @@
+"""Source formats, one a file: each `read(...)` returns a `Database`."""

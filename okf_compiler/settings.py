@@ -1,0 +1,219 @@
+"""Where things are: the workspace, its data roots, its bundles, the database. Shared with the agent."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+CONFIG_FILE = "config.yaml"
+SCHEMA_SUFFIX = "_schema.txt"
+MEANINGS_SUFFIX = "_column_meaning_base.json"
+RULES_SUFFIX = "_kb.jsonl"
+
+
+class UserError(Exception):
+    """Something a person can put right. The text says what happened and what to do next.
+
+    Both command lines print it on standard error, without a traceback, and exit with `status`
+    (2 for a wrong call or configuration, 1 for everything else).
+    """
+
+    def __init__(self, message: str, *, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Section(BaseModel):
+    """A section of config.yaml: every key is documented where its field is; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class DatabaseSection(Section):
+    """`database:` where questions are run, and the limits of one query."""
+
+    engine: Literal["embedded", "docker", "server"] = "embedded"
+    """Which PostgreSQL: one from a wheel in this workspace, the LiveSQLBench container, or yours."""
+    host: str = "localhost"
+    """Host of the docker and server engines."""
+    port: int = 5432
+    """Port of the docker and server engines."""
+    agent_user: str = "agent_ro"
+    """The role that runs the model's SQL; it can only read."""
+    statement_timeout_s: float = 30
+    """Seconds one query may take, by our own clock and by the server's."""
+    max_rows: int = 20
+    """Rows of one query that the model and the terminal see."""
+    max_cell_chars: int = 2_000
+    """Characters of one cell that the model and the terminal see."""
+    max_bytes: int = 10_000_000
+    """Bytes of one query's rows that are held in memory."""
+
+
+class DatabaseOverride(Section):
+    """`databases.<name>:` what the file layout does not say about one database."""
+
+    dump: Path | None = None
+    """The SQL file with its content."""
+    schema_name: str | None = Field(default=None, alias="schema")
+    """The PostgreSQL schema its tables live in; `schema:` in the file."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A workspace: the folder with config.yaml (or the current one), and what its keys point to."""
+
+    root: Path
+    bundles: Path
+    data_roots: tuple[Path, ...]
+    """In order: `agent.raw_docs`, then `<root>/data`. The first root that has a database wins."""
+    database: DatabaseSection
+    databases: Mapping[str, DatabaseOverride]
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The files of one database in one data root. Only `schema` is sure to exist."""
+
+    name: str
+    root: Path
+    schema: Path
+    meanings: Path
+    rules: Path
+    dump: Path | None
+
+    @property
+    def folder(self) -> Path:
+        return self.schema.parent
+
+
+def find_root(start: Path | None = None) -> Path:
+    """The nearest folder at or above `start` (default: the current one) with a config.yaml, else `start`."""
+    here = (start or Path.cwd()).resolve()
+    return next((d for d in (here, *here.parents) if (d / CONFIG_FILE).is_file()), here)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The sections in a config.yaml; {} if the file is absent or empty.
+
+    Raises:
+        UserError: unreadable, not UTF-8, not YAML, or not a mapping of sections.
+    """
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=yaml.CSafeLoader)
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {error}", status=2) from None
+    if content is None:
+        return {}
+    sections = content.items() if isinstance(content, dict) else [("", content)]
+    for name, section in sections:
+        if not isinstance(section, dict | None):
+            raise UserError(
+                f"{path}: {name or 'the file'} must be a mapping: `model:` with indented keys below.",
+                status=2,
+            )
+    return {str(name): section or {} for name, section in sections}
+
+
+SectionT = TypeVar("SectionT", bound=Section)
+
+
+def read_section(model: type[SectionT], values: Mapping[str, Any], name: str, file: Path) -> SectionT:
+    """One validated section.
+
+    Raises:
+        UserError: names the key, the file, and the nearest real key.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join([name, *(str(part) for part in first["loc"])])
+        advice = first["msg"]
+        if first["type"] == "extra_forbidden":
+            advice = f"there is no such key{did_you_mean(str(first['loc'][-1]), model.model_fields)}"
+        raise UserError(f"{file}: {key}: {advice}.", status=2) from None
+
+
+def load_settings(root: Path | None = None, config: Mapping[str, Any] | None = None) -> Settings:
+    """The workspace at `root` (default: found from the current folder); `config` replaces its file's content.
+
+    Raises:
+        UserError: config.yaml is broken.
+    """
+    root = root or find_root()
+    file = root / CONFIG_FILE
+    sections = read_config(file) if config is None else config
+    agent = sections.get("agent", {})
+    roots = agent.get("raw_docs", "data/livesqlbench-base-lite")
+    roots = [roots] if isinstance(roots, str) else list(roots)
+    return Settings(
+        root=root,
+        bundles=root / agent.get("bundles", "bundles/compiled"),
+        data_roots=tuple(dict.fromkeys([*(root / r for r in roots), root / "data"])),
+        database=read_section(DatabaseSection, sections.get("database", {}), "database", file),
+        databases={
+            name: read_section(DatabaseOverride, value or {}, f"databases.{name}", file)
+            for name, value in sections.get("databases", {}).items()
+        },
+    )
+
+
+def list_databases(settings: Settings) -> dict[str, Documents]:
+    """Every database of the data roots by name, in order of roots and then of names."""
+    found: dict[str, Documents] = {}
+    for root in settings.data_roots:
+        for schema in sorted(root.glob(f"*/*{SCHEMA_SUFFIX}")):
+            name = schema.parent.name
+            if schema.name == name + SCHEMA_SUFFIX and name not in found:
+                found[name] = _documents(settings, root, name)
+    return found
+
+
+def find_documents(settings: Settings, name: str) -> Documents:
+    """The documents of the database `name`, from the first data root that has it.
+
+    Raises:
+        UserError: no root has it; near names are suggested.
+    """
+    for root in settings.data_roots:
+        if Path(name).name == name and (root / name / (name + SCHEMA_SUFFIX)).is_file():
+            return _documents(settings, root, name)
+    known = list_databases(settings)
+    roots = ", ".join(str(r) for r in settings.data_roots)
+    raise UserError(
+        f"There is no database {name!r}{did_you_mean(name, known)}\n"
+        f"Looked for {name}/{name}{SCHEMA_SUFFIX} in {roots}. Known: {', '.join(known) or 'none'}.",
+        status=2,
+    )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'shop'?`, or "." where nothing is near."""
+    by_lower = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else "."
+
+
+def _documents(settings: Settings, root: Path, name: str) -> Documents:
+    folder = root / name
+    override = settings.databases.get(name)
+    candidates = [folder / f"{name}.sql", root / "dumps" / f"{name}_full.sql"]
+    if override and override.dump:
+        candidates.append(settings.root / override.dump)
+    return Documents(
+        name=name,
+        root=root,
+        schema=folder / (name + SCHEMA_SUFFIX),
+        meanings=folder / (name + MEANINGS_SUFFIX),
+        rules=folder / (name + RULES_SUFFIX),
+        dump=next((c for c in candidates if c.is_file()), None),
+    )
