@@ -139,8 +139,9 @@ def read_section(model: type[SectionT], values: Mapping[str, Any], name: str, fi
         key = ".".join([name, *(str(part) for part in first["loc"])])
         advice = first["msg"]
         if first["type"] == "extra_forbidden":
-            advice = f"there is no such key{did_you_mean(str(first['loc'][-1]), model.model_fields)}"
-        raise UserError(f"{file}: {key}: {advice}.", status=2) from None
+            known = [field.alias or name for name, field in model.model_fields.items()]
+            advice = f"there is no such key{did_you_mean(str(first['loc'][-1]), known)}"
+        raise UserError(f"{file}: {key}: {advice}", status=2) from None
 
 
 def load_settings(root: Path | None = None, config: Mapping[str, Any] | None = None) -> Settings:
