@@ -1,0 +1,40 @@
+"""Engines: each gives a reachable PostgreSQL. Adding one means adding a file and a line in `reach`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from okf_agent.config import Config
+from okf_compiler.settings import UserError
+
+
+@dataclass(frozen=True)
+class Server:
+    """A PostgreSQL that answers. The two mappings are psycopg connect parameters without `dbname`."""
+
+    engine: str
+    """embedded, docker or server."""
+    admin: dict[str, Any] | None = field(repr=False)
+    """As a role that may create databases and roles; None where we may not administer."""
+    agent: dict[str, Any] = field(repr=False)
+    """As the role that runs the model's SQL."""
+
+    @property
+    def ours(self) -> bool:
+        """Whether nobody else works on this server, so that it may be hardened as a whole."""
+        return self.engine != "server"
+
+
+def reach(config: Config) -> Server:
+    """The PostgreSQL that `database.engine` names, started if it is ours to start.
+
+    Raises:
+        UserError: it cannot be started or reached; says what to do.
+    """
+    settings = config.settings
+    if settings.database.engine == "embedded":
+        from okf_agent.engines import embedded
+
+        return embedded.start(settings.root, settings.database.agent_user)
+    raise UserError(f"database.engine: {settings.database.engine} cannot be reached yet.", status=2)

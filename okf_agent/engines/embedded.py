@@ -1,0 +1,372 @@
+"""The embedded engine: a PostgreSQL of this workspace's own, started on first use and left running.
+
+The data folder is `<workspace>/.okf/postgres`. The server listens on a Unix socket only, in a folder of mode
+700: whoever can enter that folder is a superuser of the database without a password, and nobody else can
+connect. Run by root, the server runs as `nobody` (PostgreSQL refuses root), so every process that runs as
+`nobody` on the machine can reach it too; and if `nobody` cannot enter the workspace, the data lie in
+/var/lib/okf-agent or /var/tmp instead. On Windows it listens on 127.0.0.1 with a random password.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from okf_agent.engines import Server
+from okf_agent.engines.binaries import (
+    Account,
+    can_enter,
+    clean_environment,
+    enterable_programs,
+    find_programs,
+    major_version,
+    running_as_root,
+    server_account,
+)
+from okf_compiler.settings import UserError
+
+ADMIN = "postgres"
+PORT = 5432
+"""Only the name of the socket depends on it."""
+LONGEST_SOCKET_PATH = 99
+"""Bytes of a socket's path that every system takes."""
+START_SECONDS = 60
+LOCK_SECONDS = 180
+LOG_BYTES = 10_000_000
+ROOT_HOMES = (Path("/var/lib/okf-agent"), Path("/var/tmp/okf-agent"))
+"""Where root keeps the data if the server's account cannot enter the workspace."""
+DEAD_PID = 99_999_999
+"""Above every system's highest process id."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one workspace's server lives."""
+
+    home: Path
+    """Holds the lock and everything else; the current user's."""
+    account: Account | None
+    """Who runs the server; None for the current user."""
+
+    @property
+    def data(self) -> Path:
+        return self.home / "postgres"
+
+    @property
+    def secret(self) -> Path:
+        """The two passwords (admin, agent), one a line; only on Windows."""
+        return self.home / "postgres.secret"
+
+    @property
+    def lock(self) -> filelock.FileLock:
+        return filelock.FileLock(self.home / "postgres.lock", timeout=LOCK_SECONDS)
+
+
+@dataclass(frozen=True)
+class PidFile:
+    """What a running server says of itself in postmaster.pid."""
+
+    pid: int
+    port: int
+    socket_folder: Path
+    ready: bool
+    memory_key: str
+
+
+def start(root: Path, agent_user: str) -> Server:
+    """The server of the workspace `root`: found running (a few ms), started, or made (under 1 s).
+
+    Raises:
+        UserError: it cannot be made or started; says what to do.
+    """
+    try:
+        place = find_place(root)
+        if running := _running(place):
+            return _server(place, running, agent_user)
+        place.home.mkdir(parents=True, exist_ok=True)
+        if place.account and not can_enter(place.home, place.account):
+            place.home.chmod(0o711)
+        with place.lock:
+            running = _running(place) or _start(place)
+        return _server(place, running, agent_user)
+    except filelock.Timeout:
+        raise UserError(
+            f"Another program has been starting or stopping the server in {root} for {LOCK_SECONDS} s.\n"
+            "Wait for it, or end it, and try again."
+        ) from None
+    except OSError as error:
+        raise UserError(_explain(str(error), root)) from None
+
+
+def stop(root: Path) -> bool:
+    """Stop the workspace's server; whether one was running. Its data stay."""
+    place = find_place(root)
+    if not place.data.is_dir():
+        return False
+    with place.lock:
+        if not _running(place) and not _alive(place):
+            return False
+        _stop(place, enterable_programs(find_programs(), place.account, place.home))
+        return True
+
+
+def find_place(root: Path) -> Place:
+    """Where the server of a workspace lives: in it, or where the server's account can enter."""
+    here = root.resolve() / ".okf"
+    account = server_account(here / "postgres")
+    if account is None or can_enter(root.resolve(), account):
+        return Place(here, account)
+    name = f"{root.name}-{hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:10]}"
+    for parent in ROOT_HOMES:
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        found = parent.lstat()
+        # In /var/tmp anyone may have made the folder first: use it only if it is root's own.
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and can_enter(parent.parent, account):
+            parent.chmod(0o711)
+            return Place(parent / name, server_account(parent / name / "postgres"))
+    raise UserError(
+        f"PostgreSQL refuses to run as root, `nobody` cannot enter {root}, and no folder of "
+        f"{', '.join(str(p) for p in ROOT_HOMES)} can be used.\n"
+        "Move the project to a folder every user can enter, or run as an ordinary user."
+    )
+
+
+def _start(place: Place) -> PidFile:
+    programs = find_programs()
+    version = major_version(programs)
+    programs = enterable_programs(programs, place.account, place.home)
+    if not (place.data / "PG_VERSION").exists():
+        _initialise(place, programs)
+    found = (place.data / "PG_VERSION").read_text(encoding="ascii").strip()
+    if found != version:
+        raise UserError(
+            f"{place.data} was made by PostgreSQL {found}, and this is PostgreSQL {version}.\n"
+            f"Move that folder away: the next start makes a new one and loads the dumps again."
+        )
+    if _alive(place):  # it lives but does not answer: its socket was removed, or it is stuck
+        _stop(place, programs)
+    else:
+        _forget_stale_pid(place)
+    _rotate_log(place.data / "server.log")
+    options = f"-p {PORT} -k {_socket_folder(place)} -c listen_addresses="
+    if sys.platform == "win32":
+        options = f"-p {_free_port()} -c listen_addresses=127.0.0.1"
+    # The text of a failed statement may hold people's data: it does not belong in a log.
+    options += " -c log_min_error_statement=panic"
+    _run(place, programs, "pg_ctl", "-D", ".", "-w", "-t", START_SECONDS, "-l", "server.log",
+         "-o", options, "start")  # fmt: skip
+    running = _running(place)
+    if running is None:
+        raise UserError(_explain(_tail(place.data / "server.log"), place.data))
+    return running
+
+
+def _initialise(place: Place, programs: Path) -> None:
+    """Make the data folder, whole or not at all."""
+    fresh = place.home / "postgres.new"
+    for leftover in (fresh, place.data):
+        if leftover.is_dir() and (leftover == fresh or not any(leftover.iterdir())):
+            shutil.rmtree(leftover)
+    if place.data.exists():
+        raise UserError(f"{place.data} holds something that is not a PostgreSQL data folder. Move it away.")
+    fresh.mkdir(mode=0o700)
+    if place.account and sys.platform != "win32":
+        os.chown(fresh, place.account.uid, place.account.gid)
+    access = ["--auth=trust"]
+    if sys.platform == "win32":
+        passwords = [secrets.token_urlsafe(24) for _ in range(2)]
+        place.secret.touch(mode=0o600)
+        place.secret.write_text("\n".join(passwords) + "\n", encoding="ascii", newline="\n")
+        access = ["--auth=scram-sha-256", f"--pwfile={place.secret}"]
+    try:
+        _run(Place(place.home, place.account), programs, "initdb", "-D", ".", "-U", ADMIN,
+             "-E", "UTF8", "--locale=C.UTF-8", *access, folder=fresh)  # fmt: skip
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    fresh.rename(place.data)
+
+
+def _run(place: Place, programs: Path, name: str, *arguments: object, folder: Path | None = None) -> None:
+    """Run one of PostgreSQL's programs as the server's account, in its data folder.
+
+    Paths are passed as `.`: pg_ctl hands them to a shell. A file, not a pipe, takes the output: a server
+    that is started inherits it, and a pipe would never end.
+    """
+    folder = folder or place.data
+    account = place.account
+    who: dict[str, Any] = {"user": account.uid, "group": account.gid, "extra_groups": []} if account else {}
+    command = [str(programs / name), *map(str, arguments)]
+    try:
+        with tempfile.TemporaryFile() as output:
+            status = subprocess.run(
+                command, cwd=folder, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, start_new_session=True, umask=0o077, **who,
+            ).returncode  # fmt: skip
+            output.seek(0)
+            text = output.read().decode("utf-8", "replace")
+    except (PermissionError, subprocess.SubprocessError) as error:
+        raise UserError(
+            f"{command[0]} cannot be run{' as ' + str(account) if account else ''}: {error}\n"
+            "Run as an ordinary user, or set database.engine to `server` in config.yaml."
+        ) from None
+    if status:
+        raise UserError(_explain(f"{text.strip()}\n{_tail(folder / 'server.log')}", folder))
+
+
+def _stop(place: Place, programs: Path) -> None:
+    _run(place, programs, "pg_ctl", "-D", ".", "-m", "fast", "-w", "-t", START_SECONDS, "stop")
+
+
+def _server(place: Place, running: PidFile, agent_user: str) -> Server:
+    if sys.platform == "win32":
+        admin, agent = place.secret.read_text(encoding="ascii").split()
+        where: dict[str, Any] = {"host": "127.0.0.1", "port": running.port}
+        return Server(
+            "embedded",
+            {**where, "user": ADMIN, "password": admin},
+            {**where, "user": agent_user, "password": agent},
+        )
+    where = {"host": str(running.socket_folder), "port": running.port}
+    return Server("embedded", {**where, "user": ADMIN}, {**where, "user": agent_user})
+
+
+def _read_pid_file(data: Path) -> PidFile | None:
+    """postmaster.pid, or None if there is no whole one. Lines: pid, data, start, port, socket folder, …"""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        with os.fdopen(os.open(data / "postmaster.pid", flags), encoding="utf-8", errors="replace") as file:
+            lines = [*file.read(10_000).split("\n"), *[""] * 8]
+        port = int(lines[3] or PORT)
+        return PidFile(int(lines[0]), port, data / lines[4].strip(), lines[7].strip() == "ready", lines[6])
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _running(place: Place) -> PidFile | None:
+    """The server, if it says that it is ready and takes connections."""
+    found = _read_pid_file(place.data)
+    if found is None or not found.ready:
+        return None
+    try:
+        if sys.platform == "win32":
+            socket.create_connection(("127.0.0.1", found.port), timeout=5).close()
+        else:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(5)
+                probe.connect(str(found.socket_folder / f".s.PGSQL.{found.port}"))
+    except OSError:
+        return None
+    return found
+
+
+def _alive(place: Place) -> bool:
+    """Whether the process in postmaster.pid is a server of this data folder, and not a later one's number."""
+    found = _read_pid_file(place.data)
+    if found is None or sys.platform == "win32":  # there pg_ctl asks the server itself
+        return False
+    try:
+        os.kill(found.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    process = Path("/proc", str(found.pid))
+    if process.is_dir():
+        return (process / "cwd").resolve() == place.data.resolve()
+    result = subprocess.run(["ps", "-o", "comm=", "-p", str(found.pid)], capture_output=True, text=True)
+    return "postgres" in result.stdout
+
+
+def _forget_stale_pid(place: Place) -> None:
+    """Point a stale postmaster.pid at a process that cannot exist.
+
+    PostgreSQL would take any living process of that number for its server. The line with the shared memory
+    key is kept: with it PostgreSQL notices backends that outlived a killed server.
+    """
+    file = place.data / "postmaster.pid"
+    found = _read_pid_file(place.data)
+    if found is None:
+        file.unlink(missing_ok=True)
+        return
+    key = " ".join(part for part in found.memory_key.split() if part.isdecimal())
+    fresh = file.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="\n") as out:
+        out.write(f"{DEAD_PID}\n{place.data}\n0\n{PORT}\n\n\n{key}\n")
+    if place.account and sys.platform != "win32":
+        os.chown(fresh, place.account.uid, place.account.gid)
+    fresh.replace(file)
+
+
+def _socket_folder(place: Place) -> Path:
+    """The data folder (as `.`), or a short folder if the socket's path would be too long for the system."""
+    path = os.fsencode(place.data / f".s.PGSQL.{PORT}")
+    if len(path) <= LONGEST_SOCKET_PATH and b"," not in path:  # libpq takes a comma for a list of hosts
+        return Path()
+    temp = Path(tempfile.gettempdir())
+    if len(os.fsencode(temp)) > 60 or not str(temp).replace("/", "").replace("_", "").isalnum():
+        temp = Path("/tmp")
+    uid = place.account.uid if place.account else os.getuid()
+    folder = temp / f"okf-{uid}-{hashlib.sha256(path).hexdigest()[:10]}"
+    try:
+        folder.mkdir(mode=0o700)
+        if place.account:
+            os.chown(folder, place.account.uid, place.account.gid)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or stat.S_IMODE(found.st_mode) != 0o700:
+            raise UserError(f"{folder} is not a private folder of the server. Remove it.") from None
+    return folder
+
+
+def _rotate_log(log: Path) -> None:
+    if log.is_file() and log.stat().st_size > LOG_BYTES:
+        log.replace(log.with_suffix(".log.old"))
+
+
+def _tail(log: Path, lines: int = 5) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 4_000))
+            return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-lines:])
+    except OSError:
+        return ""
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _explain(text: str, where: Path) -> str:
+    """What went wrong and the remedy, from what PostgreSQL or the system said."""
+    remedies = {
+        "No space left on device": "The disk is full: free some space and try again.",
+        "File too large": "A limit on the size of files (`ulimit -f`) is too low for a database: raise it.",
+        "Disk quota exceeded": "Your disk quota is used up: free some space and try again.",
+        "Read-only file system": "The disk is read-only: move the project to one that can be written.",
+        "Permission denied": (
+            "If root made the folder, run as root or remove it; else move the project to a folder you can write."
+            if not running_as_root() else "Move the project to a folder that every user can enter."
+        ),
+    }  # fmt: skip
+    remedy = next((advice for sign, advice in remedies.items() if sign in text), None)
+    remedy = remedy or "Or set database.engine to `server` in config.yaml to use a PostgreSQL of yours."
+    return f"The embedded PostgreSQL in {where} does not start: {text.strip()}\n{remedy}"
