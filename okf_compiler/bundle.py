@@ -1,0 +1,287 @@
+"""Concepts and files: read a bundle, find a path in it, save it whole or not at all. Shared with the agent."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import yaml
+
+from okf_compiler import swap
+from okf_compiler.names import RESERVED
+from okf_compiler.settings import UserError
+
+_T = TypeVar("_T")
+
+
+class FormatError(ValueError):
+    """A file that is not a concept; `line` is 1-based."""
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Concept:
+    """One file: `id` is its path without `.md`; the body is everything below the frontmatter."""
+
+    id: str
+    frontmatter: Mapping[str, Any]
+    body: str
+
+    @property
+    def path(self) -> str:
+        """As links and `read_file` have it: from the bundle's root, with `.md`."""
+        return f"/{self.id}.md"
+
+    @property
+    def type(self) -> str:
+        return self._text("type")
+
+    @property
+    def title(self) -> str:
+        """The title, or the last part of the id where there is none."""
+        return self._text("title") or self.id.rpartition("/")[2]
+
+    @property
+    def description(self) -> str:
+        return self._text("description")
+
+    def _text(self, key: str) -> str:
+        value = self.frontmatter.get(key)
+        return "" if value is None or isinstance(value, list | dict) else str(value)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    root: Path
+    concepts: Mapping[str, Concept]
+    """By id, sorted."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML whose dates stay texts: nothing here computes with them, and JSON cannot hold a date."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  PyYAML's own way to set them
+        first: [(tag, pattern) for tag, pattern in pairs if tag != "tag:yaml.org,2002:timestamp"]
+        for first, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def dump_frontmatter(values: Mapping[str, Any]) -> str:
+    """YAML, one key a line at the top level, in the order given; strings are never folded."""
+    return str(
+        yaml.dump(dict(values), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    )
+
+
+def render(concept: Concept) -> str:
+    """The text of the concept's file."""
+    return f"---\n{dump_frontmatter(concept.frontmatter)}---\n\n{concept.body}"
+
+
+def split(text: str) -> tuple[str | None, str, int]:
+    """Frontmatter, body, and the body's first line number (1-based); (None, text, 1) without frontmatter.
+
+    Only a line that is exactly `---` opens or closes it, so `---` inside a value is text.
+
+    Raises:
+        FormatError: it is opened and never closed.
+    """
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    if lines[0] != "---":
+        return None, "\n".join(lines), 1
+    try:
+        end = lines.index("---", 1)
+    except ValueError:
+        raise FormatError("the frontmatter is never closed with a line `---`") from None
+    return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :]).removeprefix("\n"), end + 2
+
+
+def parse(text: str, id: str) -> Concept:
+    """The concept in a file's text.
+
+    Raises:
+        FormatError: no frontmatter, not YAML, or not a mapping.
+    """
+    front, body, _ = split(text)
+    if front is None:
+        raise FormatError("there is no frontmatter: the first line must be `---`")
+    return Concept(id, parse_frontmatter(front), body)
+
+
+def parse_frontmatter(text: str) -> dict[str, Any]:
+    """The mapping in a frontmatter's YAML.
+
+    Raises:
+        FormatError: not YAML, or not a mapping; the line counts from the opening `---`.
+    """
+    try:
+        values = yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 2 if error.problem_mark else 1
+        raise FormatError(f"the frontmatter is not YAML: {error.problem}", line) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise FormatError(f"the frontmatter is not YAML: {error}") from None
+    if not isinstance(values, dict):
+        raise FormatError("the frontmatter is not a mapping of keys to values")
+    return {str(key): value for key, value in values.items()}
+
+
+def files(root: Path) -> Iterator[str]:
+    """Relative paths (with `/`) of a bundle's files, sorted; hidden ones and symbolic links are left out."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if not f.startswith(".")]
+        base = Path(folder).relative_to(root).as_posix()
+        prefix = "" if base == "." else base + "/"
+        found += [prefix + name for name in names if not name.startswith(".")]
+    return (path for path in sorted(found) if not (root / path).is_symlink())
+
+
+def is_concept(path: str) -> bool:
+    """Whether this file of a bundle is a concept: markdown with a name that is not reserved."""
+    name = path.rpartition("/")[2]
+    return name.lower().endswith(".md") and name[:-3].lower() not in RESERVED
+
+
+def load(folder: Path) -> Bundle:
+    """The bundle in a folder, as it was before or after any save that runs meanwhile.
+
+    A file that is not a concept is kept with empty frontmatter; `validate` says what is wrong with it.
+
+    Raises:
+        UserError: there is no such folder, or a file cannot be read.
+    """
+
+    def read() -> Bundle:
+        concepts = {}
+        for path in filter(is_concept, files(folder)):
+            id = path[:-3]
+            text = (folder / path).read_bytes().decode("utf-8", "replace")
+            try:
+                concepts[id] = parse(text, id)
+            except FormatError:
+                concepts[id] = Concept(id, {}, text)
+        return Bundle(folder, concepts)
+
+    return _settled(folder, read)
+
+
+def bundle_hash(folder: Path) -> str:
+    """SHA-256 over the sorted relative paths and contents of the bundle's files."""
+
+    def read() -> str:
+        digest = hashlib.sha256()
+        for path in files(folder):
+            content = (folder / path).read_bytes()
+            digest.update(f"{path}\0{len(content)}\0".encode())
+            digest.update(content)
+        return digest.hexdigest()
+
+    return _settled(folder, read)
+
+
+def _settled(folder: Path, read: Callable[[], _T]) -> _T:
+    """What `read` gives while one state of the folder stands: a save puts another folder in its place."""
+    for _ in range(10):
+        swap.repair(folder)
+        try:
+            before = folder.stat()
+            result = read()
+            after = folder.stat()
+        except FileNotFoundError:
+            if not folder.exists() and not swap.unfinished(folder):
+                raise UserError(f"There is no bundle in {folder}. Compile one: okf-compiler compile all.") from None
+            continue
+        except OSError as error:
+            raise UserError(f"The bundle in {folder} cannot be read: {error}.") from None
+        if (before.st_dev, before.st_ino) == (after.st_dev, after.st_ino):
+            return result
+    raise UserError(f"The bundle in {folder} keeps changing. Wait for the compiler and try again.")
+
+
+def save(folder: Path, changed: Mapping[str, str], removed: frozenset[str] = frozenset()) -> bool:
+    """Write files (relative path -> text) and remove others, whole or not at all; the rest of the folder stays.
+
+    Returns False, and touches nothing, where the folder is like that already.
+
+    Raises:
+        UserError: the folder cannot be written; it is then what it was before.
+    """
+    with swap.lock(folder):
+        pending = {path: text.encode("utf-8") for path, text in changed.items()}
+        pending = {path: data for path, data in pending.items() if _content(folder / path) != data}
+        removed = frozenset(path for path in removed if (folder / path).is_file())
+        if not pending and not removed and folder.is_dir():
+            return False
+        swap.replace(folder, pending, removed)
+        return True
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def resolve(root: Path, path: str) -> Path:
+    """The markdown file that a bundle path names: `/tables/a.md`, `tables/a`, or a folder for its index.
+
+    A folder without an index is returned itself. What links carry is understood: `#part`, `%20`, `<…>`.
+
+    Raises:
+        LookupError: not inside the bundle, not markdown, or not there; the message names near paths.
+    """
+    name = path.strip().removeprefix("<").removesuffix(">").partition("#")[0]
+    candidates = [name, unquote(name)]
+    for candidate in dict.fromkeys([*candidates, *(c.rstrip("/") + ".md" for c in candidates)]):
+        parts = [part for part in candidate.split("/") if part not in ("", ".")]
+        if any(part.startswith(".") or set(part) & set("\0\\") or ":" in part for part in parts):
+            raise LookupError(f"{path!r} is not a path of this bundle. Paths look like /tables/name.md.")
+        found = _inside(root, parts)
+        if found:
+            return found
+    raise LookupError(f"There is no {path!r} in this bundle{_near(root, name)}")
+
+
+def _inside(root: Path, parts: list[str]) -> Path | None:
+    """The regular file or folder at the end of the parts, if no part is a symbolic link."""
+    place = root
+    mode = stat.S_IFDIR
+    for part in parts:
+        place = place / part
+        try:
+            mode = place.lstat().st_mode
+        except (OSError, ValueError):
+            return None
+        if stat.S_ISLNK(mode):
+            raise LookupError(f"/{'/'.join(parts)} is a symbolic link, and links are not followed.")
+    if stat.S_ISDIR(mode):
+        index = place / "index.md"
+        return index if index.is_file() and not index.is_symlink() else place
+    return place if stat.S_ISREG(mode) and place.suffix.lower() == ".md" else None
+
+
+def _near(root: Path, name: str) -> str:
+    """The bundle's paths that look most like the name, by their last part and as a whole."""
+    wanted = name.strip("/").removesuffix(".md").lower()
+    by_name: dict[str, str] = {}
+    for path in files(root):
+        if path.endswith(".md"):
+            by_name.setdefault(path[:-3].lower(), path)
+            if is_concept(path):
+                by_name.setdefault(path.rpartition("/")[2][:-3].lower(), path)
+    near = difflib.get_close_matches(wanted.rpartition("/")[2], by_name, n=3, cutoff=0.6)
+    near += difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.6)
+    paths = list(dict.fromkeys(f"/{by_name[n]}" for n in near))[:3]
+    return f"; did you mean {' or '.join(paths)}?" if paths else ". /index.md lists what there is."

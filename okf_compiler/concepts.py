@@ -1,0 +1,238 @@
+"""A database and its links as concepts: one a table, one a rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from okf_compiler import markdown
+from okf_compiler.bundle import Concept
+from okf_compiler.link import Link, Links
+from okf_compiler.markdown import Part, cell, code
+from okf_compiler.model import Column, Database, ForeignKey, Rule, Source, Table
+from okf_compiler.names import Ids
+
+BUNDLE_FORMAT = "0.2"
+"""Changes when what the compiler writes changes, not with every release."""
+GENERATOR = f"okf-compiler/{BUNDLE_FORMAT}"
+
+TABLE_TYPE = "PostgreSQL Table"
+RULE_TYPES = {
+    "calculation_knowledge": "Calculation",
+    "domain_knowledge": "Business Rule",
+    "value_illustration": "Value Illustration",
+}
+SECTIONS = frozenset(
+    ("Schema", "JSON fields", "Joins", "Related knowledge", "Definition", "Columns used", "Depends on", "Used by")
+)
+"""Headings that belong to the compiler; any other one in a concept was written by a person."""
+KEYS = ("type", "title", "description", "tags", "generated", "sources")
+"""Frontmatter that belongs to the compiler; `generated.at` is filled in when the concept is saved."""
+
+_SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_$]*")
+_DESCRIPTION_CHARS = 240
+
+
+def concepts(database: Database, links: Links, ids: Ids) -> list[Concept]:
+    """One concept for each table and each rule, in the source's order."""
+    writer = _Writer(database, links, ids)
+    return [*map(writer.table, database.tables), *map(writer.rule, database.rules)]
+
+
+def rule_type(source_type: str) -> str:
+    """The readable name of a source's type.
+
+    >>> rule_type("domain_knowledge"), rule_type("metric_note"), rule_type("")
+    ('Business Rule', 'Metric Note', 'Business Rule')
+    """
+    readable = " ".join(source_type.replace("_", " ").split()).title()
+    return RULE_TYPES.get(source_type) or readable or "Business Rule"
+
+
+def rule_title(rule: Rule) -> str:
+    return markdown.one_line(rule.name) or f"Rule {rule.id}"
+
+
+class _Writer:
+    """What every concept of one database needs at hand."""
+
+    def __init__(self, database: Database, links: Links, ids: Ids) -> None:
+        self.database = database
+        self.links = links
+        self.ids = ids
+        self.rules = {rule.id: rule for rule in database.rules}
+        self.sources = {source.id: source for source in database.sources}
+        self.referenced_by: dict[str, list[tuple[Table, ForeignKey]]] = {}
+        for table in database.tables:
+            for key in table.foreign_keys:
+                target = database.table(key.ref_table, key.ref_schema)
+                if target:
+                    self.referenced_by.setdefault(target.qualified_name, []).append((table, key))
+
+    def table(self, table: Table) -> Concept:
+        described = any(c.meaning or c.fields for c in table.columns)
+        parts = [
+            Part("Schema", _schema(table)),
+            Part("JSON fields", _json_fields(table)),
+            Part("Joins", self._joins(table)),
+            Part("Related knowledge", self._related(table)),
+        ]
+        return Concept(
+            id=self.ids.tables[table.qualified_name],
+            frontmatter=self._frontmatter(
+                TABLE_TYPE,
+                table.qualified_name,
+                table.description or _table_description(table),
+                [self.sources[id] for id in ("schema", *["column_meaning_base"] * described) if id in self.sources],
+            ),
+            body=markdown.join(p for p in parts if p.text),
+        )
+
+    def rule(self, rule: Rule) -> Concept:
+        kb = self.sources.get("kb")
+        parts = [
+            Part("Definition", markdown.verbatim(rule.definition)),
+            Part("Columns used", self._columns_used(rule)),
+            Part("Depends on", self._rule_list(link.target.rule for link in self.links.depends_on.get(rule.id, ()))),
+            Part("Used by", self._rule_list(link.rule for link in self.links.used_by.get(rule.id, ()))),
+        ]
+        return Concept(
+            id=self.ids.rules[rule.id],
+            frontmatter=self._frontmatter(
+                rule_type(rule.type),
+                rule_title(rule),
+                rule.description or markdown.one_line(rule.definition)[:_DESCRIPTION_CHARS],
+                [Source(kb.id, kb.resource, f"{kb.title}, rule {rule.id}")] if kb else [],
+            ),
+            body=markdown.join(p for p in parts if p.text or p.heading == "Definition"),
+        )
+
+    def _frontmatter(
+        self, type: str, title: str, description: str, sources: Sequence[Source]
+    ) -> dict[str, object]:
+        frontmatter: dict[str, object] = {"type": type, "title": title}
+        if description.strip():
+            frontmatter["description"] = markdown.one_line(description)
+        frontmatter["tags"] = [self.database.name]
+        frontmatter["generated"] = {"by": GENERATOR}
+        if sources:
+            frontmatter["sources"] = [{"id": s.id, "resource": s.resource, "title": s.title} for s in sources]
+        return frontmatter
+
+    def _table_link(self, name: str) -> str:
+        return markdown.link(name, self.ids.table_path(name))
+
+    def _joins(self, table: Table) -> str:
+        lines = []
+        for key in table.foreign_keys:
+            target = self.database.table(key.ref_table, key.ref_schema)
+            if target is None:
+                lines.append(f"* {key.ref_table} (not among the tables): {_condition(table, key, None)}")
+            else:
+                lines.append(f"* {self._table_link(target.qualified_name)}: {_condition(table, key, target)}")
+        for other, key in self.referenced_by.get(table.qualified_name, ()):
+            lines.append(
+                f"* referenced by {self._table_link(other.qualified_name)}: {_condition(other, key, table)}"
+            )
+        return "\n".join(lines)
+
+    def _related(self, table: Table) -> str:
+        """The rules that link into the table, each with the columns it names."""
+        named: dict[str, list[str]] = {}
+        for link in self.links.rules_of.get(table.qualified_name, ()):
+            named.setdefault(link.rule, []).append(code(_within_table(link)))
+        return "\n".join(
+            f"* {self._rule_link(rule)} - uses {', '.join(dict.fromkeys(columns))}" for rule, columns in named.items()
+        )
+
+    def _columns_used(self, rule: Rule) -> str:
+        by_table: dict[str, list[Link]] = {}
+        for link in self.links.columns_of.get(rule.id, ()):
+            by_table.setdefault(link.target.table, []).append(link)
+        lines = []
+        for table, found in by_table.items():
+            lines.append(f"* {self._table_link(table)}")
+            lines += [f"  * {code(_within_table(link))}: {link.evidence}" for link in found]
+        return "\n".join(lines)
+
+    def _rule_link(self, rule_id: str) -> str:
+        return markdown.link(rule_title(self.rules[rule_id]), self.ids.rule_path(rule_id))
+
+    def _rule_list(self, rule_ids: Iterable[str]) -> str:
+        return "\n".join(f"* {self._rule_link(id)}" for id in dict.fromkeys(rule_ids))
+
+
+def _schema(table: Table) -> str:
+    rows = (
+        (cell(code(c.name)), cell(_type_cell(table, c)), cell(c.meaning or "")) for c in table.columns
+    )
+    text = markdown.table(("Column", "Type", "Description"), rows)
+    quoted = [n for n in (table.name, *(c.name for c in table.columns)) if not _SIMPLE_NAME.fullmatch(n)]
+    if quoted:
+        text += f"\n\nIn SQL these names need their double quotes: {', '.join(code(_sql_name(n)) for n in quoted)}."
+    notes = [f"* unique: {', '.join(map(code, key))}" for key in table.unique]
+    notes += [f"* check: {code(check)}" for check in table.checks]
+    return text + ("\n\n" + "\n".join(notes) if notes else "")
+
+
+def _type_cell(table: Table, column: Column) -> str:
+    parts = [column.type]
+    if column.enum_labels:
+        parts.append("one of " + ", ".join(f"'{label}'" for label in column.enum_labels))
+    if column.name in table.primary_key:
+        parts.append("primary key" if len(table.primary_key) == 1 else "primary key (part)")
+    elif not column.nullable:
+        parts.append("not null")
+    if column.default is not None:
+        parts.append(f"default {column.default}")
+    if column.generated:
+        parts.append(f"generated: {column.generated}")
+    return ", ".join(parts)
+
+
+def _json_fields(table: Table) -> str:
+    """`column.field` paths with how SQL reaches them."""
+    rows = [
+        (cell(code(".".join((c.name, *f.path)))), cell(code(_accessor(c.name, f.path))), cell(f.meaning))
+        for c in table.columns
+        for f in c.fields
+    ]
+    return markdown.table(("Path", "In SQL", "Description"), rows) if rows else ""
+
+
+def _accessor(column: str, path: Sequence[str]) -> str:
+    """The PostgreSQL expression for a field as text: `c->'a'->>'b'`."""
+    steps = [step if step.isdecimal() else "'" + step.replace("'", "''") + "'" for step in path]
+    return _sql_name(column) + "".join(f"->{s}" for s in steps[:-1]) + f"->>{steps[-1]}"
+
+
+def _sql_name(name: str) -> str:
+    return name if _SIMPLE_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _condition(table: Table, key: ForeignKey, target: Table | None) -> str:
+    """The join condition in SQL; without listed columns a key refers to the target's primary key."""
+    ref_columns = key.ref_columns or (target.primary_key if target else ())
+    if target:
+        ref_columns = tuple(c.name if (c := target.column(name)) else name for name in ref_columns)
+    left = ".".join(map(_sql_name, table.qualified_name.split(".", 1)))
+    right = ".".join(map(_sql_name, (target.qualified_name if target else key.ref_table).split(".", 1)))
+    pairs = zip(key.columns, ref_columns, strict=False)
+    return code(" AND ".join(f"{left}.{_sql_name(a)} = {right}.{_sql_name(b)}" for a, b in pairs))
+
+
+def _within_table(link: Link) -> str:
+    return ".".join((link.target.column or link.target.table, *link.target.path))
+
+
+def _table_description(table: Table) -> str:
+    """What the documents say without a description of their own: how many columns, and which."""
+    names = [c.name for c in table.columns]
+    shown: list[str] = []
+    while len(shown) < len(names) and len(", ".join(names[: len(shown) + 1])) <= _DESCRIPTION_CHARS - 60:
+        shown.append(names[len(shown)])
+    text = f"{len(names)} columns: {', '.join(shown)}"
+    if len(shown) < len(names):
+        text += f" and {len(names) - len(shown)} more"
+    refers = sorted({key.ref_table for key in table.foreign_keys})
+    return text + (f"; refers to {', '.join(refers)}" if refers else "") + "."

@@ -1,0 +1,93 @@
+"""Where each table and rule lies in a bundle: ids that are unique in any letter case, on every file system."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from okf_compiler.model import Database
+
+RESERVED = frozenset({"index", "log"})
+"""File names that are never concepts."""
+_DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))})
+_LONGEST = 150
+"""Bytes of a file name before `.md`; file systems stop at 255."""
+_BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Concept ids, which are paths in the bundle without `.md`."""
+
+    tables: dict[str, str]
+    """By qualified table name."""
+    rules: dict[str, str]
+    """By rule id."""
+
+    def table_path(self, qualified_name: str) -> str:
+        return f"/{self.tables[qualified_name]}.md"
+
+    def rule_path(self, rule_id: str) -> str:
+        return f"/{self.rules[rule_id]}.md"
+
+
+def assign(database: Database) -> Ids:
+    """One id for every table and rule, whatever they are called."""
+    taken: set[str] = set()
+    tables = {}
+    for number, table in enumerate(database.tables, 1):
+        name = _usable(_file_name(table.qualified_name), "table", str(number))
+        tables[table.qualified_name] = _free(f"tables/{name}", str(number), taken)
+    rules = {}
+    for rule in database.rules:
+        name = _usable(slug(rule.name), "rule", slug(rule.id))
+        rules[rule.id] = _free(f"knowledge/{name}", slug(rule.id) or "x", taken)
+    return Ids(tables, rules)
+
+
+def slug(name: str) -> str:
+    """The name in lower case, without what stands in brackets; other characters become `-`.
+
+    >>> slug("Resource Utilization Ratio (RUR)"), slug("Größe 2"), slug("[x]")
+    ('resource-utilization-ratio', 'größe-2', '')
+    """
+    while (shorter := _BRACKETS.sub(" ", name)) != name:
+        name = shorter
+    return _cut("-".join(_words(unicodedata.normalize("NFC", name.lower()), "")))
+
+
+def _file_name(name: str) -> str:
+    """A table's name as a file name: as it stands where that is safe in a path and in a link.
+
+    >>> _file_name("DataFlow"), _file_name("sales.order items")
+    ('DataFlow', 'sales.order-items')
+    """
+    return _cut("-".join(_words(unicodedata.normalize("NFC", name), "_.-")).strip("."))
+
+
+def _words(name: str, also: str) -> list[str]:
+    """Runs of letters, marks and digits of any script, and of the characters in `also`."""
+    return "".join(c if c in also or unicodedata.category(c)[0] in "LMN" else " " for c in name).split()
+
+
+def _cut(name: str) -> str:
+    return name.encode("utf-8")[:_LONGEST].decode("utf-8", "ignore").rstrip("-")
+
+
+def _usable(name: str, kind: str, number: str) -> str:
+    """The name, with a suffix where it is empty, reserved, or a device on Windows."""
+    if not name:
+        return f"{kind}-{number}"
+    base = name.split(".")[0].casefold()
+    return f"{name}-{kind}" if name.casefold() in RESERVED or base in _DEVICES else name
+
+
+def _free(id: str, number: str, taken: set[str]) -> str:
+    """The id, with the number and then a counter behind it while another concept has it in any letter case."""
+    candidate, count = id, 1
+    while (key := unicodedata.normalize("NFKC", candidate).casefold()) in taken:
+        candidate = f"{id}-{number}" if count == 1 else f"{id}-{number}-{count}"
+        count += 1
+    taken.add(key)
+    return candidate

@@ -1,0 +1,210 @@
+"""The rules of OKF v0.2 held against a bundle. An error breaks conformance; everything else is a warning."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from okf_compiler.bundle import FormatError, files, is_concept, parse_frontmatter, split
+from okf_compiler.indexes import OKF_VERSION
+from okf_compiler.settings import UserError
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
+_LINK = re.compile(r"(?<!\\)\]\((?:<([^<>\n]*)>|([^()\s]*(?:\([^()\s]*\)[^()\s]*)*))(?:[ \t]+[\"'(][^\n]*?)?\)")
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2}))?")
+_ACTOR = re.compile(r"\S+/\S+|(?:human|process):\S+")
+_STATUSES = ("draft", "stable", "deprecated")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    code: str
+    severity: Literal["error", "warning"]
+    path: str
+    """Within the bundle, with a leading `/`."""
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.severity}: {self.message} [{self.code}]"
+
+
+def validate(folder: Path) -> list[Finding]:
+    """Every finding in the bundle, by path and line.
+
+    Raises:
+        UserError: there is no such folder, or a file cannot be read.
+    """
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}.", status=2)
+    try:
+        content = {path: (folder / path).read_bytes() for path in files(folder)}
+        links = [p for p in folder.rglob("*") if p.is_symlink()]
+    except OSError as error:
+        raise UserError(f"{error.filename or folder} cannot be read: {error.strerror}.") from None
+    skipped = [
+        _warning("symbolic-link", f"/{p.relative_to(folder).as_posix()}", 1, "symbolic links are not read")
+        for p in links
+    ]
+    return sorted([*check(content), *skipped], key=lambda f: (f.path, f.line, f.code))
+
+
+def check(content: Mapping[str, bytes]) -> Iterator[Finding]:
+    """Findings in files given as relative path -> bytes."""
+    for path, data in content.items():
+        if not path.lower().endswith(".md"):
+            continue
+        place = f"/{path}"
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            yield _error("not-utf8", place, data.count(b"\n", 0, error.start) + 1, "is not UTF-8")
+            continue
+        try:
+            front, body, first = split(text)
+            values = parse_frontmatter(front) if front is not None else None
+        except FormatError as error:
+            yield _error("bad-frontmatter", place, error.line, str(error))
+            continue
+        if is_concept(path):
+            yield from _concept(place, values, front or "")
+        elif path.rpartition("/")[2].lower() == "index.md":
+            yield from _index(place, values)
+        else:
+            yield from _log(place, values, body, first)
+        yield from _links(place, body, first, content)
+
+
+def _concept(path: str, values: dict[str, Any] | None, front: str) -> Iterator[Finding]:
+    if values is None:
+        yield _error("no-frontmatter", path, 1, "a concept begins with frontmatter between two lines `---`")
+        return
+    kind = values.get("type")
+    if not isinstance(kind, str) or not kind.strip():
+        got = f"it is {kind!r}; put it in quotes" if "type" in values and kind is not None else "it is missing"
+        yield _error("no-type", path, _line(front, "type"), f"type must be a text that is not empty: {got}")
+    for key in ("title", "description"):
+        if not isinstance(values.get(key), str) or not str(values[key]).strip():
+            yield _warning(f"no-{key}", path, _line(front, key), f"{key} is missing or no text")
+    for key, code, fault in _optional_keys(values):
+        yield _warning(code, path, _line(front, key), fault)
+    if kind == "Attested Computation" and not values.get("runtime"):
+        yield _warning("no-runtime", path, 1, "an Attested Computation names its runtime")
+
+
+def _optional_keys(values: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """(key, code, fault) for each optional key that is there in another form than the format's."""
+    tags = values.get("tags")
+    if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
+        yield "tags", "bad-tags", "tags must be a list of texts"
+    sources = values.get("sources")
+    if sources is not None and not (
+        isinstance(sources, list) and all(isinstance(s, dict) and s.get("resource") for s in sources)
+    ):
+        yield "sources", "bad-sources", "sources must be a list of entries that each have a resource"
+    if "generated" in values:
+        yield from _stamp("generated", values["generated"])
+    verified = values.get("verified", [])
+    for mark in verified if isinstance(verified, list) else [verified]:
+        yield from _stamp("verified", mark)
+    status = values.get("status", "stable")
+    if not isinstance(status, str) or status not in _STATUSES:
+        yield "status", "bad-status", f"status is one of {', '.join(_STATUSES)}"
+    if "stale_after" in values and not _INSTANT.fullmatch(str(values["stale_after"])):
+        yield "stale_after", "bad-instant", "stale_after must be an ISO 8601 date-time with an offset"
+    if "timestamp" in values:
+        yield "timestamp", "old-form", "timestamp is the old form of generated.at"
+
+
+def _stamp(key: str, value: Any) -> Iterator[tuple[str, str, str]]:
+    """A mapping {by, at}."""
+    by = value.get("by") if isinstance(value, dict) else None
+    if not isinstance(by, str):
+        yield key, f"bad-{key}", f"{key} needs `by`: <producer>/<version>, human:<id> or process:<id>"
+    elif not _ACTOR.fullmatch(by):
+        yield key, "bad-actor", f"{by!r} is not <producer>/<version>, human:<id> or process:<id>"
+    if isinstance(value, dict) and "at" in value and not _INSTANT.fullmatch(str(value["at"])):
+        yield key, "bad-instant", f"{key}.at must be an ISO 8601 date-time with an offset"
+
+
+def _index(path: str, values: dict[str, Any] | None) -> Iterator[Finding]:
+    if values is None:
+        return
+    if path != "/index.md":
+        yield _error("index-frontmatter", path, 1, "only the root index may have frontmatter")
+    elif set(values) != {"okf_version"}:
+        yield _error("index-frontmatter", path, 1, "the root index's frontmatter holds okf_version alone")
+    elif values["okf_version"] != OKF_VERSION:
+        version = values["okf_version"]
+        yield _warning("okf-version", path, 2, f'okf_version is {version!r}; this reads "{OKF_VERSION}", a text')
+
+
+def _log(path: str, values: dict[str, Any] | None, body: str, first: int) -> Iterator[Finding]:
+    if values is not None:
+        yield _error("log-frontmatter", path, 1, "a log has no frontmatter")
+    days: list[str] = []
+    for number, line in enumerate(_blank(_FENCE, body).split("\n"), first):
+        if not line.startswith("## "):
+            continue
+        day = line[3:].strip()
+        if not _DATE.fullmatch(day):
+            yield _error("log-heading", path, number, f"a log's headings are `## YYYY-MM-DD`, not {line!r}")
+        elif days and day > days[-1]:
+            yield _warning("log-order", path, number, "the newest day stands first")
+        days.append(day)
+
+
+def _links(path: str, body: str, first: int, content: Mapping[str, bytes]) -> Iterator[Finding]:
+    """A warning for each link to a file of the bundle that is not there."""
+    if "](" not in body:
+        return
+    if "`" in body or "~~~" in body:
+        body = _blank(_CODE, _blank(_FENCE, body))
+    for match in _LINK.finditer(body):
+        address = match[1] if match[1] is not None else match[2]
+        if not address or address.startswith(("#", "//")) or _URI.match(address):
+            continue
+        target = _target(path, address)
+        if target not in content and f"{target}.md" not in content and not _is_folder(target, content):
+            line = first + body.count("\n", 0, match.start())
+            yield _warning("broken-link", path, line, f"links to {address}, which is not in the bundle")
+
+
+def _target(path: str, address: str) -> str:
+    """The relative path of the file that a link leads to."""
+    address = re.split(r"[#?]", address, maxsplit=1)[0]
+    if "%" in address:
+        address = unquote(address)
+    base = "" if address.startswith("/") else posixpath.dirname(path)
+    return posixpath.normpath(f"{base}/{address}").strip("/")
+
+
+def _is_folder(target: str, content: Mapping[str, bytes]) -> bool:
+    return target in ("", ".") or any(path.startswith(f"{target}/") for path in content)
+
+
+def _blank(pattern: re.Pattern[str], text: str) -> str:
+    """The text with every match replaced by spaces, line breaks kept."""
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def _line(front: str, key: str) -> int:
+    """The file's line on which a top-level key stands; 1 where it does not."""
+    lines = front.split("\n")
+    return next((n for n, line in enumerate(lines, 2) if line.startswith(f"{key}:")), 1)
+
+
+def _error(code: str, path: str, line: int, message: str) -> Finding:
+    return Finding(code, "error", path, line, message)
+
+
+def _warning(code: str, path: str, line: int, message: str) -> Finding:
+    return Finding(code, "warning", path, line, message)
