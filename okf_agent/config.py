@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dotenv import dotenv_values
 
@@ -23,6 +23,15 @@ from okf_compiler.settings import (
 )
 
 
+class Price(Section):
+    """`model.prices.<name>:` dollars per million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """Of input tokens that the provider had cached; None: the same as `input`."""
+
+
 class ModelSection(Section):
     """`model:` which model answers, and how it is called."""
 
@@ -37,6 +46,12 @@ class ModelSection(Section):
     """Seconds one model call may take."""
     callbacks: tuple[str, ...] = ()
     """LiteLLM callbacks by name: langfuse, langsmith, otel, …"""
+    retries: int = 5
+    """Further tries of a call that failed for a passing reason: a rate limit, a server out of order."""
+    retry_wait_s: float = 5
+    """Seconds before the first further try, doubled for each one after it, unless the provider names a time."""
+    prices: dict[str, Price] = {}  # noqa: RUF012 - pydantic copies it
+    """Prices of models that LiteLLM does not know, by model name; they win over LiteLLM's."""
 
 
 class AgentSection(Section):
@@ -58,6 +73,15 @@ class AgentSection(Section):
     """Folder of the records."""
 
 
+class TraceSection(Section):
+    """`trace:` what the steps files keep. They hold rows of the database; their file mode is 600."""
+
+    rows: Literal["full", "sample", "none"] = "full"
+    """Query results in the steps file: whole as the model saw them, their first lines, or none."""
+    keep_days: float = 90
+    """Days after which a steps file is deleted; 0 keeps them for ever. runs.jsonl is never cut."""
+
+
 @dataclass(frozen=True)
 class Config:
     """Everything config.yaml says, validated."""
@@ -65,6 +89,7 @@ class Config:
     settings: Settings
     model: ModelSection
     agent: AgentSection
+    trace: TraceSection = TraceSection()
 
     @property
     def runs(self) -> Path:
@@ -72,7 +97,7 @@ class Config:
         return self.settings.root / self.agent.runs
 
 
-SECTIONS = ("model", "agent", "database", "databases")
+SECTIONS = ("model", "agent", "database", "databases", "trace")
 
 
 def load_config(root: Path | None = None) -> Config:
@@ -94,6 +119,7 @@ def load_config(root: Path | None = None) -> Config:
         settings=load_settings(root, sections),
         model=read_section(ModelSection, sections.get("model", {}), "model", file),
         agent=read_section(AgentSection, sections.get("agent", {}), "agent", file),
+        trace=read_section(TraceSection, sections.get("trace", {}), "trace", file),
     )
 
 

@@ -1,1 +1,57 @@
-"""How a question gets its knowledge, one mode a file."""
+"""How a question gets its knowledge, one mode a file. A new mode is one file and one line in `MODES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from okf_agent.tools import Tool
+from okf_compiler.settings import Documents, UserError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a mode finds its knowledge. What a mode does not use may be None."""
+
+    database: str
+    documents: Documents | None = None
+    bundle: Path | None = None
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What a mode puts into a run."""
+
+    mode: str
+    sections: tuple[str, ...]
+    """Parts of the instructions, in order."""
+    tools: tuple[Tool, ...] = ()
+    """Tools beside run_sql and submit_answer."""
+    reply: Literal["tools", "sql"] = "tools"
+    """`tools`: steps with tool calls. `sql`: one reply with the SQL, and one repair round."""
+
+
+Prepare: TypeAlias = Callable[[str, Sources], Knowledge]
+"""`prepare(question, sources)`; raises UserError where a source is missing or cannot be read."""
+
+
+def prepare(mode: str, question: str, sources: Sources) -> Knowledge:
+    """The knowledge that `mode` gives to `question`.
+
+    Raises:
+        UserError: there is no such mode, or one of its sources is missing or unreadable.
+    """
+    if mode not in MODES:
+        raise UserError(f"There is no knowledge mode {mode!r}{did_you_mean(mode, MODES)}", status=2)
+    return MODES[mode](question, sources)
+
+
+# At the end, because the modes use the classes above.
+from okf_agent.knowledge import bundle, raw  # noqa: E402
+
+MODES: dict[str, Prepare] = {
+    "bundle": bundle.prepare,
+    "raw": raw.prepare,
+}

@@ -1,0 +1,327 @@
+"""The agent loop: a question, a model and tools go in; a run comes out, whatever happens on the way.
+
+Read it from the top: `run` is the way in and the only way out. `_Loop.steps` is a conversation with tool calls,
+`_Loop.one_reply` a single reply with SQL and one repair round. Both end in an answer that `tools.check_answer`
+has run, or in a reason why there is none.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from okf_agent import prompts, tools
+from okf_agent.knowledge import Knowledge
+from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, redact, sent_call
+from okf_agent.run import (
+    AnswerChecked,
+    Answered,
+    Event,
+    Instructions,
+    LimitReached,
+    Limits,
+    Message,
+    ModelReplied,
+    Notice,
+    Question,
+    Run,
+    Shortened,
+    StepStarted,
+    StopReason,
+    Tally,
+    Told,
+    ToolFinished,
+    ToolStarted,
+)
+from okf_agent.tools import Check, Context, Tool, ToolResult
+from okf_agent.written_calls import calls_in_text, sql_in_text
+from okf_compiler.settings import UserError
+
+PROSE_REPLIES = 3
+"""Replies in a row without a tool call, after which the last call comes."""
+KEPT_CHARS = 400
+"""Of a tool result that is shortened."""
+RECENT_RESULTS = 2
+"""Tool results at the end of the conversation that are shortened last of all."""
+
+
+def run(
+    question: Question,
+    knowledge: Knowledge,
+    model: Model,
+    context: Context,
+    limits: Limits,
+    on_event: Callable[[Event], None],
+) -> Run:
+    """Answer a question. Always returns: an error or Ctrl-C is a stop reason, not an exception.
+
+    Only what `on_event` raises on its own account reaches the caller as it is.
+    """
+    loop = _Loop(question, knowledge, model, context, limits, on_event)
+    error = ""
+    reason: StopReason
+    try:
+        reason = loop.steps() if knowledge.reply == "tools" else loop.one_reply()
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    except (UserError, ContextOverflow) as problem:
+        reason, error = "error", str(problem)
+    except OutOfTime as problem:
+        reason, error = "time_limit", str(problem)
+        loop.emit(LimitReached("time_limit"))
+    return Run(
+        stop_reason=reason,
+        tally=loop.tally,
+        error=redact(error),
+        seconds=time.monotonic() - loop.started,
+        result=context.check.result if context.check else None,
+    )
+
+
+class _Loop:
+    """One conversation: its messages, and what it has used so far."""
+
+    def __init__(
+        self,
+        question: Question,
+        knowledge: Knowledge,
+        model: Model,
+        context: Context,
+        limits: Limits,
+        on_event: Callable[[Event], None],
+    ) -> None:
+        self.model = model
+        self.context = context
+        self.limits = limits
+        self.on_event = on_event
+        self.tally = Tally()
+        self.started = time.monotonic()
+        self.tools = (*knowledge.tools, tools.run_sql(context.max_rows), tools.submit_answer())
+        self.messages = _first_messages(question, knowledge, context)
+        # Everything the model is told before it starts counts as seen; raw documents do so as files do.
+        for text in (*knowledge.sections, *(str(m["content"]) for m in self.messages[1:])):
+            context.evidence.add_text(text)
+        self.emit(Instructions(tuple(self.messages)))
+
+    # Steps with tools.
+
+    def steps(self) -> StopReason:
+        """Model calls and tool calls in turn, until an answer stands or a limit is reached."""
+        prose = 0
+        while not (limit := self.limit_reached()):
+            try:
+                reply = self.ask(self.tools)
+            except OutOfTime:
+                return self.last_call("time_limit")
+            if not reply.tool_calls:
+                prose += 1
+                if prose == PROSE_REPLIES:
+                    return self.last_call("no_tool_calls")
+                self.nudge(reply)
+                continue
+            prose = 0
+            self.run_calls(reply)
+            if self.context.check:
+                return self.finish(self.context.check)
+        return self.last_call(limit)
+
+    def run_calls(self, reply: Reply) -> None:
+        """Run all calls of a reply, in order, and add their results to the conversation."""
+        self.messages.append(reply.message)
+        for call in reply.tool_calls:
+            result = self.run_call(call, reply)
+            self.messages.append({"role": "tool", "tool_call_id": call.id, "content": result.text})
+
+    def run_call(self, call: ToolCall, reply: Reply) -> ToolResult:
+        """Run one call. One of an unknown tool, or one that was cut off, becomes an error for the model."""
+        tool = next((t for t in self.tools if t.name == call.name), None)
+        if tool is None:
+            result = ToolResult(tools.unknown_tool(call.name, self.tools), failed=True)
+        else:
+            try:
+                arguments = tools.parse_arguments(tool, call.arguments)
+            except tools.ArgumentError as error:
+                # A reply that reached the limit ends in the middle of its last call.
+                cut = reply.cut and call is reply.tool_calls[-1]
+                limit = self.model.section.max_tokens
+                text = prompts.say("arguments_cut", name=tool.name, max_tokens=limit) if cut else str(error)
+                result = ToolResult(text, failed=True)
+            else:
+                self.emit(ToolStarted(self.context.step, tool.name, arguments))
+                result = tool.run(arguments, self.context)
+        self.emit(ToolFinished(self.context.step, call.name, **vars(result)))
+        return result
+
+    def nudge(self, reply: Reply) -> None:
+        """Tell the model that only tool calls count. An empty reply stays out of the conversation."""
+        if reply.content:
+            self.messages.append(reply.message)
+        names = ", ".join(tool.name for tool in self.tools)
+        if reply.cut:
+            self.tell(prompts.say("nudge_cut", max_tokens=self.model.section.max_tokens, tools=names))
+        else:
+            self.tell(prompts.say("nudge" if reply.content else "nudge_empty", tools=names))
+
+    def last_call(self, reason: StopReason) -> StopReason:
+        """Ask once for the best answer so far. SQL that runs is kept as the answer; the reason stays."""
+        self.emit(LimitReached(reason))
+        said = prompts.say(f"reason_{reason}", limit=self.limit_of(reason))
+        self.tell(prompts.say("last_call", reason=said))
+        submit = self.tools[-1]
+        try:
+            reply = self.ask([submit], seconds=self.model.section.timeout_s)
+        except (UserError, ContextOverflow, OutOfTime) as error:
+            self.emit(Notice(f"there was no last answer: {error}"))
+            return reason
+        self.context.sent_back_at = 0  # nothing goes back any more
+        for call in _submissions(reply, submit):
+            self.run_call(call, reply)
+        check = self.context.check
+        if check and check.answer.sql and check.answer.checked != "error":
+            self.finish(check)
+        else:
+            self.context.check = None
+        return reason
+
+    # One reply with SQL.
+
+    def one_reply(self) -> StopReason:
+        """A reply that holds the SQL, and one more if that SQL fails or gives nothing."""
+        reply = self.ask()
+        check = self.check_reply(reply)
+        if check.problem and reply.content and not self.limit_reached():
+            self.messages.append(reply.message)
+            self.tell(prompts.say("repair", problem=check.problem))
+            repaired = self.check_reply(self.ask())
+            # A repair that fails does not replace a query that ran.
+            if check.answer.checked == "error" or repaired.answer.checked not in ("error", "not_run"):
+                check = repaired
+        return self.finish(check)
+
+    def check_reply(self, reply: Reply) -> Check:
+        """The check of the SQL in a reply; a reply without SQL says why there is none."""
+        sql = sql_in_text(reply.content)
+        check = tools.check_answer(sql, None if sql else reply.content.strip(), self.context)
+        self.emit(AnswerChecked(self.context.step, check.answer.checked, check.seconds))
+        return check
+
+    # What both have in common.
+
+    def finish(self, check: Check) -> StopReason:
+        """The one way an answer comes to stand."""
+        self.context.check = check
+        self.emit(Answered(check.answer, check.ungrounded_numbers))
+        return "submitted" if check.answer.sql else "declined"
+
+    def ask(self, offered: Sequence[Tool] = (), seconds: float | None = None) -> Reply:
+        """One model call, the next step. Shortens old tool results as often as the model finds it all too long.
+
+        Raises:
+            UserError, ContextOverflow, OutOfTime: see llm.Model.complete.
+        """
+        self.context.step += 1
+        self.emit(StepStarted(self.context.step))
+        if seconds is None:
+            seconds = self.limits.max_seconds - (time.monotonic() - self.started)
+        specs = [tool.spec() for tool in offered]
+        while True:
+            try:
+                reply = self.model.complete(self.messages, specs, seconds=seconds, on_wait=self.say_wait)
+                break
+            except ContextOverflow:
+                if not self.shorten():
+                    raise
+        if offered and not reply.tool_calls:
+            reply = _with_written_calls(reply, offered)
+        calls = tuple({"name": c.name, "arguments": c.arguments} for c in reply.tool_calls)
+        self.emit(
+            ModelReplied(self.context.step, reply.content, calls, reply.finish_reason, reply.usage, reply.reasoning)
+        )
+        return reply
+
+    def shorten(self) -> bool:
+        """Cut the older half of the long tool results; False if there is none left to cut."""
+        long = [m for m in self.messages if m["role"] == "tool" and len(m["content"]) > 2 * KEPT_CHARS]
+        older = long[:-RECENT_RESULTS] or long
+        cut = older[: (len(older) + 1) // 2]
+        for message in cut:
+            message["content"] = f"{message['content'][:KEPT_CHARS]}\n{prompts.say('shortened')}"
+        if cut:
+            self.context.forget()
+            self.emit(Shortened(len(cut)))
+        return bool(cut)
+
+    def limit_reached(self) -> StopReason | None:
+        """The limit that this run has reached, if any."""
+        if self.context.step >= self.limits.max_steps:
+            return "step_limit"
+        if time.monotonic() - self.started >= self.limits.max_seconds:
+            return "time_limit"
+        if self.tally.tokens >= self.limits.max_tokens:
+            return "token_limit"
+        if self.tally.cost_known_usd >= self.limits.max_cost_usd:
+            return "cost_limit"
+        return None
+
+    def limit_of(self, reason: StopReason) -> float:
+        """The figure behind a stop reason."""
+        figures: dict[str, float] = {
+            "step_limit": self.limits.max_steps,
+            "time_limit": self.limits.max_seconds,
+            "token_limit": self.limits.max_tokens,
+            "cost_limit": self.limits.max_cost_usd,
+            "no_tool_calls": PROSE_REPLIES,
+        }
+        return figures[reason]
+
+    def tell(self, text: str) -> None:
+        """Say something to the model outside of any tool result."""
+        self.messages.append({"role": "user", "content": text})
+        self.emit(Told(self.context.step, text))
+
+    def say_wait(self, seconds: float, problem: str) -> None:
+        self.emit(Notice(f"waiting {seconds:.0f} s before the model is called again: {problem}"))
+
+    def emit(self, event: Event) -> None:
+        self.tally.add(event)
+        self.on_event(event)
+
+
+def _first_messages(question: Question, knowledge: Knowledge, context: Context) -> list[Message]:
+    """The instructions with the knowledge, what was said before, and the question.
+
+    Instructions come first and hold nothing of the question, so that providers can cache them.
+    """
+    name = "instructions.md" if knowledge.reply == "tools" else "instructions_sql.md"
+    ready = "content_ready" if knowledge.reply == "tools" else "content_ready_sql"
+    content = prompts.say("content_none" if context.database is None else ready)
+    knows = "\n\n".join(knowledge.sections)
+    system = prompts.load(name, database=question.database, content=content, knowledge=knows)
+    return [
+        {"role": "system", "content": system},
+        *question.conversation,
+        {"role": "user", "content": question.text},
+    ]
+
+
+def _with_written_calls(reply: Reply, offered: Sequence[Tool]) -> Reply:
+    """The reply with the tool calls that its text holds, as if they had been made properly."""
+    before, written = calls_in_text(reply.content, [tool.name for tool in offered])
+    if not written:
+        return reply
+    calls = tuple(ToolCall(f"call_{uuid.uuid4().hex[:12]}", name, arguments) for name, arguments in written)
+    message = {**reply.message, "content": before, "tool_calls": [sent_call(call) for call in calls]}
+    return replace(reply, content=before, tool_calls=calls, message=message)
+
+
+def _submissions(reply: Reply, submit: Tool) -> list[ToolCall]:
+    """The answer in a last reply: its call of submit_answer, or one made of the SQL in its text."""
+    made = [call for call in reply.tool_calls if call.name == submit.name][:1]
+    sql = sql_in_text(reply.content)
+    if made or not sql:
+        return made
+    answer = reply.content.replace(sql, "").replace("```sql", "").replace("```", "").strip()
+    return [ToolCall("", submit.name, json.dumps({"sql": sql, "answer": answer}))]

@@ -1,0 +1,83 @@
+"""Where the numbers of an answer come from: what a run has seen, and which numbers it has not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+
+NUMBER = re.compile(
+    r"(?<![\w.,])(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?P<fraction>\.\d+)?(?!\d)"
+    r"(?P<ordinal>st\b|nd\b|rd\b|th\b)?(?:\s?(?P<unit>%|percent|thousand|k|million|m|billion|bn)(?!\w))?",
+    re.IGNORECASE,
+)
+"""A number as a sentence writes it. One glued to a name (`tier2`, `HUB_17`) is part of that name."""
+SEEN = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+LIST_MARK = re.compile(r"^\s*\(?\d{1,2}[.)]\s", re.MULTILINE)
+SCALES = {
+    "thousand": Decimal(10**3),
+    "k": Decimal(10**3),
+    "million": Decimal(10**6),
+    "m": Decimal(10**6),
+    "billion": Decimal(10**9),
+    "bn": Decimal(10**9),
+}
+
+
+class Evidence:
+    """The numbers and the names that a run has seen so far."""
+
+    def __init__(self) -> None:
+        self._numbers: set[Decimal] = set()
+        self._names: set[str] = set()
+
+    def add_text(self, text: str) -> None:
+        """The numbers in a question, a rule or a document."""
+        self._numbers.update(Decimal(found.replace(",", "")) for found in SEEN.findall(text))
+
+    def add_count(self, count: int) -> None:
+        """A number of rows."""
+        self._numbers.add(Decimal(count))
+
+    def add_rows(self, rows: Iterable[Sequence[str | None]]) -> None:
+        """The cells of a result, as PostgreSQL prints them."""
+        for row in rows:
+            for cell in row:
+                if cell and any(c.isdigit() for c in cell):
+                    self._add_cell(cell)
+
+    def _add_cell(self, cell: str) -> None:
+        try:
+            number = Decimal(cell)
+        except InvalidOperation:
+            self._names.add(cell)
+            self.add_text(cell)
+        else:
+            if number.is_finite():
+                self._numbers.add(abs(number))
+
+    def missing(self, answer: str) -> tuple[str, ...]:
+        """The numbers of `answer` that nothing seen accounts for, as they are written, each once.
+
+        A number counts as seen if a seen one, rounded to the digits that the answer shows, equals it; a
+        percentage also if the seen one is its hundredth. Signs, list marks and ordinals do not count.
+
+        >>> evidence = Evidence()
+        >>> evidence.add_rows([["0.4567", "HUB-17"], ["1234567.8", None]])
+        >>> evidence.missing("HUB-17 uses 45.67%, 1.23 million in all, and 3,000 more")
+        ('3,000',)
+        """
+        for name in sorted(self._names, key=len, reverse=True):
+            answer = answer.replace(name, " ")
+        answer = LIST_MARK.sub(" ", answer)
+        found = (m for m in NUMBER.finditer(answer) if not m["ordinal"] and not self._seen(m))
+        return tuple(dict.fromkeys(m.group().strip() for m in found))
+
+    def _seen(self, match: re.Match[str]) -> bool:
+        fraction = match["fraction"] or ""
+        unit = (match["unit"] or "").lower()
+        scale = SCALES.get(unit, Decimal(1))
+        value = Decimal(match["whole"].replace(",", "") + fraction) * scale
+        tolerance = scale * Decimal(10) ** -max(len(fraction) - 1, 0) / 2
+        factors = (1, 100) if unit in ("%", "percent") else (1,)
+        return any(abs(seen * factor - value) <= tolerance for seen in self._numbers for factor in factors)

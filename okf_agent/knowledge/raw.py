@@ -1,0 +1,41 @@
+"""The three documents as they are, pasted into the instructions: what bundles are compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from okf_agent import prompts
+from okf_agent.knowledge import Knowledge, Sources
+from okf_compiler.settings import UserError
+
+
+def prepare(_question: str, sources: Sources) -> Knowledge:
+    """The documents as one section; no tool beside the common ones.
+
+    Raises:
+        UserError: the database has no documents, or one cannot be read.
+    """
+    documents = sources.documents
+    if documents is None:
+        raise UserError(f"{sources.database} has no documents to paste, only a bundle. Ask without --raw.")
+    section = prompts.load(
+        "raw.md",
+        schema=_text(documents.schema),
+        meanings=_text(documents.meanings),
+        rules=_text(documents.rules),
+    )
+    return Knowledge("raw", (section,))
+
+
+def _text(document: Path) -> str:
+    """A document's text; "" where there is no such document.
+
+    Raises:
+        UserError: it is there and cannot be read, or is not UTF-8.
+    """
+    try:
+        return document.read_text(encoding="utf-8-sig").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{document} cannot be read: {error}. It must be a text file in UTF-8.") from None

@@ -1,0 +1,107 @@
+"""Files of a bundle as the model gets them: by any path it may write, in pieces where they are long."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from okf_agent import prompts
+from okf_compiler import bundle as bundles
+
+MAX_FILE_BYTES = 5_000_000
+PIECE_CHARS = 40_000
+"""Of one file in one result, about 10,000 tokens; what is longer is read in pieces."""
+PIECE = re.compile(r"^(?P<path>.*)#(?P<start>\d+)$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One path that was asked for. `path` is the bundle path of the file, or what was asked if there is none."""
+
+    path: str
+    text: str
+    failed: bool = False
+    start: int = 0
+
+    @property
+    def key(self) -> str:
+        """What tells this piece of this file from others."""
+        return f"{self.path}#{self.start}"
+
+
+def read(root: Path, asked: str) -> Reading:
+    """The file that `asked` means, which may end in `#N` to read on from character N. Never raises for a path."""
+    piece = PIECE.match(asked)
+    path, start = (piece["path"], int(piece["start"])) if piece else (asked, 0)
+    try:
+        file = bundles.resolve(root, path)
+        text = _text(file)
+    except LookupError as error:
+        return Reading(asked, str(error.args[0] if error.args else error), failed=True)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        return Reading(asked, prompts.say("file_unreadable", problem=problem), failed=True)
+    bundle_path = f"/{file.relative_to(root).as_posix()}".removesuffix("/.") or "/"
+    return Reading(bundle_path, _piece(bundle_path, text, start), start=start)
+
+
+def _text(file: Path) -> str:
+    """The text of a markdown file; of a folder, an index made from its files.
+
+    Raises:
+        LookupError: not a text file, or too large; says which.
+        OSError: it cannot be read.
+    """
+    status = file.stat()
+    if stat.S_ISDIR(status.st_mode):
+        return _folder_index(file)
+    if file.suffix.lower() != ".md" or not stat.S_ISREG(status.st_mode):
+        raise LookupError(prompts.say("file_not_markdown"))
+    if status.st_size > MAX_FILE_BYTES:
+        raise LookupError(prompts.say("file_too_large", size=status.st_size))
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise LookupError(prompts.say("file_not_text"))
+    return text
+
+
+def _piece(path: str, text: str, start: int) -> str:
+    end = start + PIECE_CHARS
+    if start == 0 and end >= len(text):
+        return text
+    note = prompts.say("file_cut", start=start, end=end, total=len(text), path=path)
+    return f"{text[start:end]}\n{note}" if end < len(text) else text[start:]
+
+
+def _folder_index(folder: Path) -> str:
+    """What an index of `folder` would say, from the frontmatter of its files."""
+    lines = [prompts.say("folder_index")]
+    for file in sorted(folder.iterdir()):
+        if file.is_dir() and not file.is_symlink():
+            lines.append(f"* {file.name}/")
+        elif file.suffix == ".md" and stat.S_ISREG(file.lstat().st_mode):
+            lines.append(f"* {file.name}{_summary(file)}")
+    return "\n".join(lines)
+
+
+def _summary(file: Path) -> str:
+    """` - title: description` from a file's frontmatter, as far as it has them."""
+    with file.open(encoding="utf-8-sig", errors="replace") as lines:
+        if next(lines, "").strip() != "---":
+            return ""
+        head = "".join(itertools.takewhile(lambda line: line.strip() != "---", itertools.islice(lines, 200)))
+    try:
+        frontmatter = yaml.load(head, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError:
+        return ""
+    found = frontmatter if isinstance(frontmatter, dict) else {}
+    words = ": ".join(str(found[key]) for key in ("title", "description") if found.get(key))
+    return f" - {words}" if words else ""
