@@ -54,6 +54,8 @@ class DatabaseSection(Section):
     """Characters of one cell that the model and the terminal see."""
     max_bytes: int = 10_000_000
     """Bytes of one query's rows that are held in memory."""
+    max_cost: float | None = None
+    """The planner's cost above which a query is refused before it runs; None for no bound."""
 
 
 class DatabaseOverride(Section):

@@ -1,0 +1,141 @@
+"""A connection to PostgreSQL that is watched while it waits: a deadline, bytes received, a stop from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import generators, pq
+from psycopg.abc import RV, PQGen
+from psycopg.waiting import Ready
+
+from okf_compiler import postgres
+
+TICK_S = 0.1
+CANCEL_TIMEOUT_S = 2.0
+
+
+class Stopped(Exception):
+    """Waiting was given up before the server was done. `reason` is time, size or cancelled."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Watch:
+    """What one query may take: seconds in all, and bytes the server may send between two rows.
+
+    The seconds run from the making of the watch and count every wait of the query together.
+    """
+
+    def __init__(self, seconds: float, max_bytes: int | None) -> None:
+        self.deadline = time.monotonic() + seconds
+        self.max_bytes = max_bytes
+        self.cancelled = threading.Event()
+
+    def wait(self, generator: PQGen[RV], fileno: int) -> RV:
+        """Run a psycopg generator to its end.
+
+        Raises:
+            Stopped: the deadline, the bytes or a call of `cancelled.set()` came first.
+        """
+        received = 0
+        try:
+            state = next(generator)
+            with selectors.DefaultSelector() as selector:
+                selector.register(fileno, state)
+                while True:
+                    left = self.deadline - time.monotonic()
+                    if left <= 0:
+                        raise Stopped("time")
+                    if self.cancelled.is_set():
+                        raise Stopped("cancelled")
+                    events = selector.select(min(left, TICK_S))
+                    if self.max_bytes is not None and events:
+                        received += _readable(fileno)
+                        if received > self.max_bytes:
+                            raise Stopped("size")
+                    wanted = generator.send(Ready(events[0][1]) if events else Ready.NONE)
+                    if wanted != state:
+                        state = wanted
+                        selector.modify(fileno, state)
+        except StopIteration as end:
+            result: RV = end.value
+            return result
+
+
+class Session(psycopg.Connection[Any]):
+    """A connection in autocommit whose every wait obeys `watch`, while there is one."""
+
+    watch: Watch | None = None
+    server_timeout_ms: int = 0
+
+    def wait(self, gen: PQGen[RV], interval: float = TICK_S, timeout: float | None = None) -> RV:
+        if self.watch is None:
+            return super().wait(gen, interval, timeout)
+        return self.watch.wait(gen, self.pgconn.socket)
+
+    def request(self) -> list[pq.abc.PGresult]:
+        """The results of what was just sent with `pgconn.send_…`.
+
+        Raises:
+            psycopg.Error: the server answered with an error.
+        """
+        results: list[pq.abc.PGresult] = self.wait(generators.execute(self.pgconn))
+        for result in results:
+            raise_error(result)
+        return results
+
+    def give_up(self) -> None:
+        """Cancel what runs on the server, and close. Never raises, never waits long."""
+        with contextlib.suppress(Exception):
+            if self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
+                self.cancel_safe(timeout=CANCEL_TIMEOUT_S)
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+def open_session(params: Mapping[str, Any], dbname: str) -> Session:
+    """A new session. It reads once what statement_timeout the role has, to know whether it needs ours.
+
+    Raises:
+        psycopg.OperationalError: the server cannot be reached.
+    """
+    session = postgres.connect(params, dbname, read_only=True, autocommit=True, factory=Session)
+    try:
+        row = session.execute("SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'").fetchone()
+        session.server_timeout_ms = int(row[0]) if row else 0
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def raise_error(result: pq.abc.PGresult) -> None:
+    """Raise the error a result is, if it is one."""
+    if result.status == pq.ExecStatus.FATAL_ERROR:
+        raise psycopg.errors.error_from_result(result, encoding="utf-8")
+
+
+if sys.platform == "win32":
+
+    def _readable(fileno: int) -> int:  # noqa: ARG001 - Windows cannot tell here: no bound on one huge message
+        return 0
+
+else:
+    import array
+    import fcntl
+    import termios
+
+    def _readable(fileno: int) -> int:
+        """Bytes that wait in the socket's buffer."""
+        count = array.array("i", [0])
+        fcntl.ioctl(fileno, termios.FIONREAD, count)
+        return count[0]

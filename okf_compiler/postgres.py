@@ -1,0 +1,76 @@
+"""Connect to a PostgreSQL so that nothing is written and every value arrives as PostgreSQL prints it.
+
+Shared by the reader of a live catalogue and by the agent. What is asked of a catalogue stands here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypeVar
+
+import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import AdaptersMap, Loader
+from psycopg.types import TypesRegistry
+from psycopg.types.string import StrDumper, TextLoader
+
+Row: TypeAlias = tuple[str | None, ...]
+"""One row, every cell as PostgreSQL prints it, None for NULL."""
+
+ConnectionT = TypeVar("ConnectionT", bound="psycopg.Connection[Any]")
+
+CONNECT_TIMEOUT_S = 10
+
+
+class _AnyBytes(Loader):
+    """Text of a database that does not know its own encoding: what is not UTF-8 is shown as `\\xe9`."""
+
+    def load(self, data: Buffer) -> str:
+        return bytes(data).decode("utf-8", errors="backslashreplace")
+
+
+def _exact(loader: type[Loader]) -> AdaptersMap:
+    """An adapters map that knows one loader, for every type that exists or will."""
+    adapters = AdaptersMap(types=TypesRegistry())
+    adapters.register_loader(0, loader)
+    adapters.register_dumper(str, StrDumper)
+    return adapters
+
+
+_EXACT = _exact(TextLoader)
+_EXACT_ANY_BYTES = _exact(_AnyBytes)
+
+
+def connect(
+    params: Mapping[str, Any],
+    dbname: str,
+    *,
+    read_only: bool = True,
+    autocommit: bool = False,
+    factory: type[ConnectionT] = psycopg.Connection,  # type: ignore[assignment]
+) -> ConnectionT:
+    """A connection whose rows are tuples of exact text (`Row`), whatever the types and the server's styles.
+
+    No start-up `options` are sent, because poolers refuse them. With `read_only`, each transaction psycopg
+    begins is READ ONLY; in autocommit that is the caller's to say.
+
+    Raises:
+        psycopg.OperationalError: the server cannot be reached or refuses; the text never has the password.
+    """
+    settings = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "okf-agent", **params}
+    connection = factory.connect(
+        **settings,
+        dbname=dbname,
+        client_encoding="UTF8",
+        autocommit=autocommit,
+        prepare_threshold=None,
+        context=_EXACT,
+    )
+    connection.read_only = read_only
+    return connection
+
+
+def exact_text(connection: psycopg.Connection[Any]) -> AdaptersMap:
+    """The adapters with which this connection's results are read: one loader for all types."""
+    unknown = connection.pgconn.parameter_status(b"server_encoding") == b"SQL_ASCII"
+    return _EXACT_ANY_BYTES if unknown else _EXACT
