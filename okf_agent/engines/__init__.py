@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from okf_agent.config import Config
-from okf_compiler.settings import UserError
+
+Progress = Callable[[str], None]
+
+
+def quiet(_text: str) -> None:
+    """Progress for nobody."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +32,21 @@ class Server:
         return self.engine != "server"
 
 
-def reach(config: Config) -> Server:
+def reach(config: Config, progress: Progress = quiet) -> Server:
     """The PostgreSQL that `database.engine` names, started if it is ours to start.
+
+    `progress` is told, in words, what a long wait is for.
 
     Raises:
         UserError: it cannot be started or reached; says what to do.
     """
-    settings = config.settings
-    if settings.database.engine == "embedded":
-        from okf_agent.engines import embedded
+    from okf_agent.engines import docker, embedded, server
 
-        return embedded.start(settings.root, settings.database.agent_user)
-    raise UserError(f"database.engine: {settings.database.engine} cannot be reached yet.", status=2)
+    settings = config.settings
+    match settings.database.engine:
+        case "embedded":
+            return embedded.start(settings.root, settings.database.agent_user)
+        case "docker":
+            return docker.start(settings, progress)
+        case "server":
+            return server.start(settings.database)

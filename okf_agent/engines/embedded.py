@@ -47,6 +47,8 @@ LOCK_SECONDS = 180
 LOG_BYTES = 10_000_000
 ROOT_HOMES = (Path("/var/lib/okf-agent"), Path("/var/tmp/okf-agent"))
 """Where root keeps the data if the server's account cannot enter the workspace."""
+IGNORED_VARIABLES = {"hostaddr": "", "options": "", "sslmode": "disable", "channel_binding": "disable"}
+"""PG* variables that are meant for another server and would keep us from ours."""
 DEAD_PID = 99_999_999
 """Above every system's highest process id."""
 
@@ -242,7 +244,7 @@ def _server(place: Place, running: PidFile, agent_user: str) -> Server:
             {**where, "user": ADMIN, "password": admin},
             {**where, "user": agent_user, "password": agent},
         )
-    where = {"host": str(running.socket_folder), "port": running.port}
+    where = {"host": str(running.socket_folder), "port": running.port, **IGNORED_VARIABLES}
     return Server("embedded", {**where, "user": ADMIN}, {**where, "user": agent_user})
 
 

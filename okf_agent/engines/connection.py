@@ -1,0 +1,90 @@
+"""Connections to a server for our own work, and what to say when there is none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from okf_agent.engines import Server
+from okf_compiler.settings import UserError
+
+CONNECT_SECONDS = 10
+ADMIN_PASSWORD = "POSTGRES_PASSWORD"
+AGENT_PASSWORD = "AGENT_DB_PASSWORD"
+
+
+class MissingDatabase(UserError):
+    """The server has no database of that name."""
+
+
+@contextmanager
+def connect_admin(server: Server, dbname: str | None = None) -> Iterator[psycopg.Connection[Any]]:
+    """A connection that may change things, each statement committed at once; by default to no database of ours.
+
+    Raises:
+        UserError: no connection, or a server that we may not administer.
+    """
+    if server.admin is None:
+        raise UserError(
+            "Nobody is named who may administer this server: add POSTGRES_USER and POSTGRES_PASSWORD to .env "
+            "(see .env.example)."
+        )
+    if dbname is None:
+        dbname = (os.environ.get("PGDATABASE") if server.engine == "server" else None) or "postgres"
+    with _connect(server.admin, dbname, ADMIN_PASSWORD) as connection:
+        yield connection
+
+
+@contextmanager
+def connect_agent(server: Server, dbname: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection as the model's role, each statement a transaction of its own; not for the model's SQL.
+
+    Raises:
+        UserError: no connection.
+    """
+    with _connect(server.agent, dbname, AGENT_PASSWORD) as connection:
+        yield connection
+
+
+def _connect(params: Mapping[str, Any], dbname: str, secret: str) -> psycopg.Connection[Any]:
+    defaults = {"connect_timeout": CONNECT_SECONDS, "application_name": "okf-agent"}
+    try:
+        return psycopg.connect(**{**defaults, **params, "dbname": dbname, "autocommit": True})
+    except psycopg.Error as error:
+        raise explain(str(error), params, dbname, secret) from None
+
+
+def explain(message: str, params: Mapping[str, Any], dbname: str, secret: str) -> UserError:
+    """Why there is no connection and what to do, from libpq's message. No password is in it."""
+    password = params.get("password")
+    if password:
+        message = message.replace(password, "***")
+    message = " ".join(message.split())
+    where = ":".join(str(params[k]) for k in ("host", "port") if params.get(k)) or "the server of PG* variables"
+    user = params.get("user", "you")
+    if "password authentication failed" in message:
+        return UserError(
+            f"{where} rejects the password of {user}: correct {secret} in .env (see .env.example).\n"
+            "A docker volume keeps the password of its first start: `docker compose down --volumes` forgets it."
+        )
+    if "no password supplied" in message:
+        return UserError(f"{where} asks for the password of {user}: add {secret} to .env (see .env.example).")
+    if f'database "{dbname}" does not exist' in message:
+        return MissingDatabase(f"{where} has no database {dbname!r}.")
+    remedies = {
+        f'role "{user}" does not exist': "Run `okf-agent prepare` with POSTGRES_USER and POSTGRES_PASSWORD in "
+        ".env, or let a DBA run what `okf-agent prepare --print-sql` shows.",
+        "no pg_hba.conf entry": "The server's pg_hba.conf has to allow this user, database and address; "
+        "if it wants TLS, set PGSSLMODE=require in .env.",
+        "certificate": "Put the server's root certificate where PGSSLROOTCERT in .env points (see .env.example).",
+        "SSL": "Set PGSSLMODE in .env to what the server offers (see .env.example).",
+        "too many connections": "Wait for other programs, or raise the limit of this role or server.",
+        "service": "Correct PGSERVICE, or the file that PGSERVICEFILE names.",
+    }
+    remedy = next((advice for sign, advice in remedies.items() if sign in message), None)
+    remedy = remedy or "Check that it runs, and database.host and database.port in config.yaml (or PGHOST, PGPORT)."
+    return UserError(f"No connection to {dbname!r} on {where} as {user}: {message}\n{remedy}")
