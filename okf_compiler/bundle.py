@@ -12,21 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-import yaml
-
-from okf_compiler import swap
+from okf_compiler import frontmatter, swap
+from okf_compiler.frontmatter import FormatError
 from okf_compiler.names import RESERVED
 from okf_compiler.settings import UserError
 
 _T = TypeVar("_T")
-
-
-class FormatError(ValueError):
-    """A file that is not a concept; `line` is 1-based."""
-
-    def __init__(self, message: str, line: int = 1) -> None:
-        super().__init__(message)
-        self.line = line
 
 
 @dataclass(frozen=True)
@@ -67,43 +58,9 @@ class Bundle:
     """By id, sorted."""
 
 
-class _Loader(yaml.CSafeLoader):
-    """YAML whose dates stay texts: nothing here computes with them, and JSON cannot hold a date."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012  PyYAML's own way to set them
-        first: [(tag, pattern) for tag, pattern in pairs if tag != "tag:yaml.org,2002:timestamp"]
-        for first, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-def dump_frontmatter(values: Mapping[str, Any]) -> str:
-    """YAML, one key a line at the top level, in the order given; strings are never folded."""
-    return str(
-        yaml.dump(dict(values), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=1_000_000)
-    )
-
-
 def render(concept: Concept) -> str:
     """The text of the concept's file."""
-    return f"---\n{dump_frontmatter(concept.frontmatter)}---\n\n{concept.body}"
-
-
-def split(text: str) -> tuple[str | None, str, int]:
-    """Frontmatter, body, and the body's first line number (1-based); (None, text, 1) without frontmatter.
-
-    Only a line that is exactly `---` opens or closes it, so `---` inside a value is text.
-
-    Raises:
-        FormatError: it is opened and never closed.
-    """
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    if lines[0] != "---":
-        return None, "\n".join(lines), 1
-    try:
-        end = lines.index("---", 1)
-    except ValueError:
-        raise FormatError("the frontmatter is never closed with a line `---`") from None
-    return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :]).removeprefix("\n"), end + 2
+    return f"---\n{frontmatter.dump(concept.frontmatter)}---\n\n{concept.body}"
 
 
 def parse(text: str, id: str) -> Concept:
@@ -112,28 +69,10 @@ def parse(text: str, id: str) -> Concept:
     Raises:
         FormatError: no frontmatter, not YAML, or not a mapping.
     """
-    front, body, _ = split(text)
+    front, body, _ = frontmatter.split(text)
     if front is None:
         raise FormatError("there is no frontmatter: the first line must be `---`")
-    return Concept(id, parse_frontmatter(front), body)
-
-
-def parse_frontmatter(text: str) -> dict[str, Any]:
-    """The mapping in a frontmatter's YAML.
-
-    Raises:
-        FormatError: not YAML, or not a mapping; the line counts from the opening `---`.
-    """
-    try:
-        values = yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 2 if error.problem_mark else 1
-        raise FormatError(f"the frontmatter is not YAML: {error.problem}", line) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise FormatError(f"the frontmatter is not YAML: {error}") from None
-    if not isinstance(values, dict):
-        raise FormatError("the frontmatter is not a mapping of keys to values")
-    return {str(key): value for key, value in values.items()}
+    return Concept(id, frontmatter.load(front), body)
 
 
 def files(root: Path) -> Iterator[str]:

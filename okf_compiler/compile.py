@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from okf_compiler import swap
-from okf_compiler.bundle import files, is_concept, save
+from okf_compiler.bundle import Concept, files, is_concept, save
 from okf_compiler.concepts import concepts
 from okf_compiler.indexes import add_to_log, indexes, log_entry
 from okf_compiler.link import link, unlinked
@@ -17,7 +17,7 @@ from okf_compiler.names import assign
 from okf_compiler.readers import livesqlbench
 from okf_compiler.report import Report
 from okf_compiler.settings import Documents, UserError
-from okf_compiler.validate import check
+from okf_compiler.validate import check, check_concept
 
 _FOLDERS = ("tables", "knowledge")
 
@@ -41,11 +41,11 @@ def compile_database(database: Database, out: Path) -> Report:
     now = datetime.now(UTC).replace(microsecond=0)
     with swap.lock(out):
         merged = merge(out, compiled, now.isoformat())
-        texts = {**merged.texts, **indexes(merged.concepts, _FOLDERS)}
+        guides = indexes(merged.concepts, _FOLDERS)
         if merged.added or merged.changed or merged.removed:
-            texts["log.md"] = _log(database, out, merged, now.date().isoformat())
-        _refuse_errors(texts)
-        saved = save(out, texts, frozenset(f"{concept.id}.md" for concept in merged.removed))
+            guides["log.md"] = _log(database, out, merged, now.date().isoformat())
+        _refuse_errors([*merged.added, *merged.changed], guides)
+        saved = save(out, {**merged.texts, **guides}, frozenset(f"{concept.id}.md" for concept in merged.removed))
         _count(database, out, (f"{concept.id}.md" for concept in compiled))
     return Report(
         database=database,
@@ -68,9 +68,11 @@ def _log(database: Database, out: Path, merged: Merged, date: str) -> str:
     return add_to_log(before, date, log_entry(first, changes))
 
 
-def _refuse_errors(texts: dict[str, str]) -> None:
-    """What we are about to write is held against the format first."""
-    errors = [f for f in check({path: text.encode() for path, text in texts.items()}) if f.severity == "error"]
+def _refuse_errors(written: Iterable[Concept], guides: Mapping[str, str]) -> None:
+    """What we are about to write is held against the format first; `guides` are the indexes and the log."""
+    findings = [finding for concept in written for finding in check_concept(concept.path, concept.frontmatter)]
+    findings += check({path: text.encode() for path, text in guides.items()})
+    errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         raise UserError(f"The compiled bundle would not conform, so nothing was written: {errors[0]}.")
 

@@ -146,14 +146,16 @@ class _Writer:
         )
 
     def _columns_used(self, rule: Rule) -> str:
-        by_table: dict[str, list[Link]] = {}
+        """One line a table: its columns, grouped by why they are linked."""
+        by_table: dict[str, dict[str, list[str]]] = {}
         for link in self.links.columns_of.get(rule.id, ()):
-            by_table.setdefault(link.target.table, []).append(link)
-        lines = []
-        for table, found in by_table.items():
-            lines.append(f"* {self._table_link(table)}")
-            lines += [f"  * {code(_within_table(link))}: {link.evidence}" for link in found]
-        return "\n".join(lines)
+            reasons = by_table.setdefault(link.target.table, {})
+            reasons.setdefault(link.evidence, []).append(code(_within_table(link)))
+        return "\n".join(
+            f"* {self._table_link(table)}: "
+            + "; ".join(f"{', '.join(names)} ({evidence})" for evidence, names in reasons.items())
+            for table, reasons in by_table.items()
+        )
 
     def _rule_link(self, rule_id: str) -> str:
         return markdown.link(rule_title(self.rules[rule_id]), self.ids.rule_path(rule_id))

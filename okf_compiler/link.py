@@ -121,7 +121,7 @@ def named_paths(database: Database) -> Iterator[Link]:
                 found = [*_follow(names, steps)]
                 for table, column, path in found:
                     target = Target(table=table.qualified_name, column=column.name, path=path)
-                    evidence = f"`{match}` stands in the {place}"
+                    evidence = f"`{match}` in the {place}"
                     yield Link(rule.id, target, "stated", evidence, 1 / len(found))
 
 
@@ -145,9 +145,9 @@ class _Names:
 
 def _links(rule: Rule, places: Sequence[tuple[Table, Column]], place: str) -> Iterator[Link]:
     for table, column in places:
-        evidence = f"`{column.name}` stands in the {place}"
+        evidence = f"named in the {place}"
         if len(places) > 1:
-            evidence += f", and is a column of {len(places)} tables"
+            evidence += f", as {len(places)} tables have it"
         target = Target(table=table.qualified_name, column=column.name)
         yield Link(rule.id, target, "stated", evidence, 1 / len(places))
 

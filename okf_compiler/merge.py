@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from okf_compiler import markdown
-from okf_compiler.bundle import Concept, FormatError, files, is_concept, parse, render
+from okf_compiler.bundle import Concept, files, is_concept, parse, render
 from okf_compiler.concepts import GENERATOR, KEYS, SECTIONS
+from okf_compiler.frontmatter import FormatError
 from okf_compiler.settings import UserError
 
-_AT = re.compile(r"^  at: .*$", re.MULTILINE)
+_AT = re.compile(r"^generated: \{.*\}$", re.MULTILINE)
+"""The one line of a compiled file that holds the date."""
 
 
 @dataclass

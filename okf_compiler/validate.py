@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from okf_compiler.bundle import FormatError, files, is_concept, parse_frontmatter, split
+from okf_compiler import frontmatter
+from okf_compiler.bundle import files, is_concept
+from okf_compiler.frontmatter import FormatError
 from okf_compiler.indexes import OKF_VERSION
 from okf_compiler.settings import UserError
 
@@ -69,13 +71,13 @@ def check(content: Mapping[str, bytes]) -> Iterator[Finding]:
             yield _error("not-utf8", place, data.count(b"\n", 0, error.start) + 1, "is not UTF-8")
             continue
         try:
-            front, body, first = split(text)
-            values = parse_frontmatter(front) if front is not None else None
+            front, body, first = frontmatter.split(text)
+            values = frontmatter.load(front) if front is not None else None
         except FormatError as error:
             yield _error("bad-frontmatter", place, error.line, str(error))
             continue
         if is_concept(path):
-            yield from _concept(place, values, front or "")
+            yield from check_concept(place, values, front or "")
         elif path.rpartition("/")[2].lower() == "index.md":
             yield from _index(place, values)
         else:
@@ -83,7 +85,8 @@ def check(content: Mapping[str, bytes]) -> Iterator[Finding]:
         yield from _links(place, body, first, content)
 
 
-def _concept(path: str, values: dict[str, Any] | None, front: str) -> Iterator[Finding]:
+def check_concept(path: str, values: Mapping[str, Any] | None, front: str = "") -> Iterator[Finding]:
+    """Findings in a concept's frontmatter (None: there is none); `front` is its text, for line numbers."""
     if values is None:
         yield _error("no-frontmatter", path, 1, "a concept begins with frontmatter between two lines `---`")
         return
@@ -100,7 +103,7 @@ def _concept(path: str, values: dict[str, Any] | None, front: str) -> Iterator[F
         yield _warning("no-runtime", path, 1, "an Attested Computation names its runtime")
 
 
-def _optional_keys(values: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _optional_keys(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """(key, code, fault) for each optional key that is there in another form than the format's."""
     tags = values.get("tags")
     if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
