@@ -46,6 +46,17 @@ class DatabaseSection(Section):
     """Port of the docker and server engines."""
     agent_user: str = "agent_ro"
     """The role that runs the model's SQL; it can only read."""
+    connection_limit: int = 50
+    """Connections that role may have at once."""
+    temp_file_limit_mb: int = 1_000
+    """Disk one session of that role may use for sorting and hashing; only a superuser can set it."""
+    hide: tuple[str, ...] = ()
+    """Columns (`customers.ssn`, `sales.customers.ssn`) or whole tables the role may not read, in any database."""
+    allow_functions: tuple[str, ...] = ()
+    """Functions people wrote or extensions brought that the role may run: `name` or `schema.name`."""
+    harden_public: bool | None = None
+    """Take rights from PUBLIC that the role would share: TEMPORARY, functions, catalogue functions that act.
+    None: where the server is ours (embedded, docker). On a server with other users it may break their work."""
     statement_timeout_s: float = 30
     """Seconds one query may take, by our own clock and by the server's."""
     max_rows: int = 20

@@ -53,7 +53,9 @@ def connect_agent(server: Server, dbname: str) -> Iterator[psycopg.Connection[An
 def _connect(params: Mapping[str, Any], dbname: str, secret: str) -> psycopg.Connection[Any]:
     defaults = {"connect_timeout": CONNECT_SECONDS, "application_name": "okf-agent"}
     try:
-        return psycopg.connect(**{**defaults, **params, "dbname": dbname, "autocommit": True})
+        return psycopg.connect(
+            **{**defaults, **params, "dbname": dbname, "client_encoding": "UTF8", "autocommit": True}
+        )
     except psycopg.Error as error:
         raise explain(str(error), params, dbname, secret) from None
 

@@ -1,0 +1,197 @@
+"""What a database's catalogue says that the role's statements depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+USER_SCHEMA = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+FIRST_USER_OID = 16384
+ACTING = (
+    "lo_%", "loread", "lowrite", "pg_advisory%", "pg_try_advisory%", "pg_sleep%", "pg_notify",
+    "pg_terminate_backend", "pg_cancel_backend", "pg_logical_emit_message", "pg_export_snapshot",
+    "pg_current_xact_id", "pg_current_xact_id_if_assigned", "txid_current", "txid_current_if_assigned",
+    "set_config", "setseed", "%_to_xml", "%_to_xmlschema", "%_to_xml_and_xmlschema", "ts_stat", "ts_rewrite",
+    "gin_clean_pending_list", "brin_summarize_%", "brin_desummarize_range", "pg_import_system_collations",
+    "pg_restore_%_stats", "pg_clear_%_stats", "pg_stat_reset%", "pg_stat_force_next_flush",
+)  # fmt: skip
+"""Catalogue functions (LIKE patterns) that change something, hold something, or run SQL given as text."""
+
+ROUTINE = (
+    "quote_ident(n.nspname) || '.' || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')'"
+)
+ROUTINES = "FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
+
+STATE = f"""
+SELECT md5(string_agg(fact, E'\\n' ORDER BY fact)) FROM (
+    SELECT concat_ws(' ', 'class', oid, relname, relnamespace, relowner, relacl) FROM pg_class
+        WHERE relkind IN ('r', 'v', 'm', 'f', 'p', 'S') AND oid >= {FIRST_USER_OID}
+    UNION ALL SELECT concat_ws(' ', 'column', attrelid, attname, attacl) FROM pg_attribute
+        WHERE attrelid >= {FIRST_USER_OID} AND attnum > 0 AND NOT attisdropped
+    UNION ALL SELECT concat_ws(' ', 'schema', oid, nspname, nspacl) FROM pg_namespace
+    UNION ALL SELECT concat_ws(' ', 'routine', oid, proname, prosecdef, proacl) FROM pg_proc
+        WHERE oid >= {FIRST_USER_OID} OR proacl IS NOT NULL
+    UNION ALL SELECT concat_ws(' ', 'default', defaclrole, defaclnamespace, defaclobjtype, defaclacl)
+        FROM pg_default_acl
+    UNION ALL SELECT concat_ws(' ', 'database', oid, datacl) FROM pg_database WHERE datname = current_database()
+    UNION ALL SELECT concat_ws(' ', 'role', r.oid, r.rolsuper, r.rolinherit, r.rolcreaterole, r.rolcreatedb,
+            r.rolcanlogin, r.rolreplication, r.rolbypassrls, r.rolconnlimit, s.setdatabase, s.setconfig)
+        FROM pg_roles r LEFT JOIN pg_db_role_setting s ON s.setrole = r.oid
+        AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())) WHERE r.rolname = %(role)s
+    UNION ALL SELECT concat_ws(' ', 'member', m.roleid) FROM pg_auth_members m
+        JOIN pg_roles r ON r.oid = m.member WHERE r.rolname = %(role)s
+) AS facts(fact)"""
+"""A digest of every right that matters: the same as long as nobody granted, revoked or made anything."""
+
+EXPOSING = """
+WITH RECURSIVE uses AS (
+    SELECT DISTINCT w.ev_class AS view, d.refobjid AS used, d.refobjsubid AS part,
+        w.ev_action::text ~ ':varattno 0 ' AS whole_rows
+    FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid
+    WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND w.ev_class <> d.refobjid
+), exposing AS (
+    SELECT view FROM uses WHERE (used, part) IN (SELECT * FROM unnest(%(tables)s::oid[], %(columns)s::int[]))
+        OR (whole_rows AND used = ANY (%(tables)s::oid[]))
+    UNION SELECT u.view FROM uses u JOIN exposing e ON u.used = e.view
+)
+SELECT n.nspname, c.relname FROM exposing JOIN pg_class c ON c.oid = view JOIN pg_namespace n ON n.oid = relnamespace
+ORDER BY 1, 2"""
+"""Views that read a hidden column, a whole row that has one (pg_depend does not tell), or another such view."""
+
+FAMILIES = """
+WITH RECURSIVE kin AS (
+    SELECT inhrelid AS a, inhparent AS b FROM pg_inherits UNION SELECT inhparent, inhrelid FROM pg_inherits
+), family AS (
+    SELECT a, b FROM kin UNION SELECT f.a, k.b FROM family f JOIN kin k ON k.a = f.b
+)
+SELECT a, b FROM family"""
+"""Every pair of tables that share rows: partitions, parents and children."""
+
+
+@dataclass(frozen=True)
+class HiddenTable:
+    """A table some or all of whose columns are hidden."""
+
+    schema: str
+    name: str
+    readable: tuple[str, ...]
+    """The columns that may be read."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The catalogue of one database, as far as rights go. The defaults are what is sure of any database."""
+
+    version: int = 0
+    """Like 180006."""
+    superuser: bool = False
+    """Whether the one who will run the statements is."""
+    admin: str = ""
+    role: Mapping[str, Any] | None = None
+    """The row of pg_roles; None if there is no such role."""
+    memberships: tuple[tuple[str, str], ...] = ()
+    """Roles this one is a member of, and who granted it."""
+    schemas: tuple[str, ...] = ("public",)
+    owners: tuple[str, ...] = ()
+    """Owners of tables whose default privileges may be changed."""
+    acting: tuple[str, ...] = ()
+    """Signatures of the catalogue functions that act, and of functions put into pg_catalog."""
+    needed: tuple[str, ...] = ()
+    """Signatures behind the operators and casts of extensions' types: without them a column is of no use."""
+    allowed: tuple[str, ...] = ()
+    """Signatures of the functions allowed by name."""
+    hidden: tuple[HiddenTable, ...] = ()
+    unmatched: tuple[str, ...] = field(default=())
+    """Entries of `hide` that name nothing in this database."""
+
+
+def read_facts(
+    connection: psycopg.Connection[Any], role: str, hide: Iterable[str], allow: Iterable[str], schema: str
+) -> Facts:
+    """The facts of the connection's database. `schema` is where a table without one in `hide` is looked for."""
+    cursor = connection.cursor()
+
+    def column(query: str, **values: Any) -> tuple[Any, ...]:
+        return tuple(row[0] for row in cursor.execute(query.encode(), values or None))
+
+    admin, superuser = cursor.execute(
+        "SELECT current_user, rolsuper FROM pg_roles WHERE rolname = current_user"
+    ).fetchone() or ("", False)
+    roles = cursor.execute("SELECT to_jsonb(r) FROM pg_roles r WHERE rolname = %s", [role]).fetchone()
+    hidden, unmatched = _hidden(connection, tuple(hide), schema)
+    return Facts(
+        version=connection.info.server_version,
+        superuser=superuser,
+        admin=admin,
+        role=roles[0] if roles else None,
+        memberships=tuple(
+            cursor.execute(
+                "SELECT g.rolname, by.rolname FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid "
+                "JOIN pg_roles by ON by.oid = m.grantor JOIN pg_roles r ON r.oid = m.member WHERE r.rolname = %s",
+                [role],
+            )
+        ),
+        schemas=column(f"SELECT n.nspname FROM pg_namespace n WHERE {USER_SCHEMA} ORDER BY 1"),
+        owners=column(
+            "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
+            f"WHERE {USER_SCHEMA} AND pg_has_role(relowner, 'MEMBER') UNION SELECT current_user ORDER BY 1"
+        ),
+        acting=column(
+            f"SELECT {ROUTINE} {ROUTINES} WHERE n.nspname = 'pg_catalog' AND p.prorettype <> 'trigger'::regtype "
+            f"AND (p.oid >= {FIRST_USER_OID} OR p.proname LIKE ANY (%(names)s)) ORDER BY 1",
+            names=[name.replace("_", r"\_") for name in ACTING],
+        ),
+        needed=column(
+            f"SELECT {ROUTINE} {ROUTINES} WHERE p.oid >= {FIRST_USER_OID} AND NOT p.prosecdef "
+            "AND EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid "
+            "AND d.deptype = 'e') AND p.oid IN (SELECT oprcode FROM pg_operator UNION SELECT castfunc FROM pg_cast) "
+            "AND p.provolatile <> 'v' ORDER BY 1"
+        ),
+        allowed=column(
+            f"SELECT {ROUTINE} {ROUTINES} WHERE p.proname = ANY (%(names)s) "
+            "OR n.nspname || '.' || p.proname = ANY (%(names)s) ORDER BY 1",
+            names=list(allow),
+        ),
+        hidden=hidden,
+        unmatched=unmatched,
+    )
+
+
+def _hidden(
+    connection: psycopg.Connection[Any], hide: tuple[str, ...], schema: str
+) -> tuple[tuple[HiddenTable, ...], tuple[str, ...]]:
+    """The tables and views that `hide` touches, and the entries that match nothing."""
+    if not hide:
+        return (), ()
+    rows = connection.execute(
+        "SELECT n.nspname, c.relname, c.oid, a.attname, a.attnum FROM pg_attribute a "
+        "JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace "
+        f"WHERE {USER_SCHEMA} AND attnum > 0 AND NOT attisdropped AND relkind IN ('r', 'v', 'm', 'f', 'p') "
+        "ORDER BY c.oid, attnum".encode()
+    ).fetchall()
+    wanted = {entry.lower() for entry in hide}
+    matched: set[str] = set()
+    columns: set[tuple[int, str]] = set()
+    for space, table, oid, name, _ in rows:
+        names = {f"{space}.{table}", f"{space}.{table}.{name}"}
+        names |= {table, f"{table}.{name}"} if space == schema else set()
+        if hits := wanted & {n.lower() for n in names}:
+            matched |= hits
+            columns.add((oid, name))
+    # A partition, a parent and a child show the same rows.
+    columns |= {(b, name) for a, b in connection.execute(FAMILIES.encode()) for oid, name in columns if oid == a}
+    hidden = [(oid, number) for _, _, oid, name, number in rows if (oid, name) in columns]
+    readable: dict[tuple[str, str], list[str]] = {}
+    for space, table, oid, name, _ in rows:
+        if oid in {o for o, _ in hidden}:
+            readable.setdefault((space, table), []).extend([] if (oid, name) in columns else [name])
+    views = connection.execute(
+        EXPOSING.encode(), {"tables": [oid for oid, _ in hidden], "columns": [number for _, number in hidden]}
+    )
+    for view in views:
+        readable.setdefault(view, [])
+    found = tuple(HiddenTable(*key, tuple(names)) for key, names in readable.items())
+    return found, tuple(entry for entry in hide if entry.lower() not in matched)
