@@ -20,7 +20,7 @@ from psycopg import pq
 
 from okf_agent import sql_text
 from okf_agent.query_error import QueryError
-from okf_agent.result import Batches, Shape, cut_cells, describe, receive, wrapped
+from okf_agent.result import Batches, Shape, copied, cut_cells, describe, receive, wrapped
 from okf_agent.session import Session, Stopped, Watch, open_session
 from okf_agent.sql_errors import explain, stopped
 from okf_compiler.postgres import Row
@@ -127,6 +127,24 @@ class Database:
         with self._errors(statement.text, limit), self._transaction(limit, None) as session:
             shape, batches = self._open(session, statement, None)
             yield Export(shape, iter(batches))
+
+    @contextlib.contextmanager
+    def stream_csv(self, sql: str, *, seconds: float | None = None) -> Iterator[Iterator[tuple[int, bytes]]]:
+        """The whole result of one SELECT as CSV in UTF-8, in pieces of (lines, bytes); the first line is the header.
+
+        Faster than `stream`. NULL is nothing, '' is two quotes.
+
+        Raises:
+            QueryError: as `run`; also while iterating.
+        """
+        statement = sql_text.parse(sql)
+        if statement.kind != "query":
+            raise QueryError("Only the rows of a SELECT can be copied.")
+        limit = self.limits.statement_timeout_s if seconds is None else seconds
+        with self._errors(statement.text, limit), self._transaction(limit, None) as session:
+            describe(session, statement.text)
+            self._refuse_cost(session, statement.text)
+            yield copied(session, statement.text)
 
     def cancel(self) -> None:
         """Stop every query of this object that runs, from another thread; they raise QueryError."""

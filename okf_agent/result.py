@@ -17,6 +17,8 @@ from okf_compiler.postgres import Row
 Batches: TypeAlias = Iterator[list[Row]]
 
 CHUNK_ROWS = 1000
+PIECE_BYTES = 100_000
+"""Bytes of one piece of a file."""
 CHUNK_CHARS = 1_000_000
 """Characters that one piece of a capped result may have, so that a wide row travels alone."""
 
@@ -81,6 +83,31 @@ def receive(session: Session, shape: Shape | None, max_chars: int | None) -> tup
     if shape is None:
         shape = _shape_of(first)
     return shape, _batches(session, first)
+
+
+def copied(session: Session, sql: str) -> Iterator[tuple[int, bytes]]:
+    """The whole result as CSV in UTF-8, header first: (lines, bytes), PostgreSQL's own quoting.
+
+    The statement must have been described: only then are the brackets around it sure to hold it.
+
+    Raises:
+        psycopg.Error: the server's error.
+    """
+    query = f"COPY (SELECT * FROM (\n{sql}\n) AS q) TO STDOUT (FORMAT csv, HEADER)"
+    session.pgconn.send_query_params(query.encode(), None)
+    session.wait(generators.send(session.pgconn))
+    opened = session.wait(generators.fetch(session.pgconn))
+    assert opened is not None, "a query that was sent has a result"
+    raise_error(opened)
+    lines: list[bytes] = []
+    size = 0
+    while (line := session.copy_line()) is not None:
+        lines.append(line)
+        size += len(line)
+        if size > PIECE_BYTES:
+            yield len(lines), b"".join(lines)
+            lines, size = [], 0
+    yield len(lines), b"".join(lines)
 
 
 def cut_cells(rows: list[Row], max_chars: int) -> tuple[list[Row], dict[tuple[int, int], int]]:

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import generators, pq
 from psycopg.abc import RV, PQGen
-from psycopg.waiting import Ready
+from psycopg.waiting import Ready, Wait
 
 from okf_compiler import postgres
 
@@ -93,6 +93,21 @@ class Session(psycopg.Connection[Any]):
             raise_error(result)
         return results
 
+    def copy_line(self) -> bytes | None:
+        """The next line of a COPY TO STDOUT, None after the last.
+
+        Raises:
+            psycopg.Error: the server's error.
+        """
+        while True:
+            size, line = self.pgconn.get_copy_data(1)
+            if size > 0:
+                return bytes(line)
+            if size < 0:
+                self.request()
+                return None
+            self.wait(_arrival(self.pgconn))
+
     def give_up(self) -> None:
         """Cancel what runs on the server, and close. Never raises, never waits long."""
         with contextlib.suppress(Exception):
@@ -116,6 +131,13 @@ def open_session(params: Mapping[str, Any], dbname: str) -> Session:
         session.close()
         raise
     return session
+
+
+def _arrival(pgconn: pq.abc.PGconn) -> PQGen[None]:
+    """Wait until the server has sent more."""
+    while not (yield Wait.R) & Ready.R:
+        pass
+    pgconn.consume_input()
 
 
 def raise_error(result: pq.abc.PGresult) -> None:

@@ -64,7 +64,8 @@ _INSTEAD = {
 
 DENIED_FUNCTION = re.compile(
     r"""
-    lo_\w+ | loread | lowrite                                       # large objects: written outside any table
+    lo_(creat|create|open|close|unlink|import|export|put|get|from_bytea|truncate|truncate64|lseek|lseek64|tell|tell64
+        |manage|oid) | loread | lowrite                             # large objects: outside any table
     | pg_(try_)?advisory_\w+                                        # locks that outlive a transaction
     | pg_notify | pg_(terminate|cancel)_backend | set_config | setseed | nextval | setval
     | pg_export_snapshot | txid_current | pg_current_xact_id        # take a transaction number
@@ -77,7 +78,9 @@ DENIED_FUNCTION = re.compile(
     | gin_clean_pending_list | brin_(de)?summarize_\w+ | pg_file_\w+ | pg_logdir_ls | pg_nextoid
     | pg_(clear|restore)_\w+_stats | pg_extension_config_dump | binary_upgrade_\w+ | pg_stop_making_\w+
     | dblink\w* | crosstab\w* | connectby | xpath_table | postgres_fdw_\w+
-    | get_raw_page | pgrowlocks | heap_page_\w+ | page_\w+ | bt_\w+ | pgstat\w* | pg_prewarm | autoprewarm\w*
+    | get_raw_page | pgrowlocks | heap_page_\w+ | page_(header|checksum) | tuple_data_split | fsm_page_contents
+    | (bt|brin|gin|gist|hash)_(page|metap|multi_page|revmap|leafpage|bitmap|metapage)\w* | bt_index_\w+
+    | pgstat(tuple|index|ginindex|hashindex)\w* | pg_prewarm | autoprewarm\w*
     | pg_buffercache_\w+ | pg_truncate_\w+ | pg_surgery\w* | heap_force_\w+ | verify_heapam | injection_points_\w+
     | adminpack\w* | amcheck\w* | pg_walinspect\w* | pg_get_wal_\w+
     """,

@@ -237,6 +237,8 @@ def _refuse_writes(tokens: list[Token]) -> None:
     for here, (before, word, after) in enumerate(zip(["", *words], words, [*words[1:], ""], strict=False)):
         if word in ("INSERT", "UPDATE", "DELETE", "MERGE") and before == "(" and _after_as(words, here - 1):
             raise SqlTextError(refusal(word, "")[0], never=True)
+        if word == "INTO":
+            raise SqlTextError(f"SELECT INTO creates a table: leave out INTO. {NEVER}", never=True)
         if word == "FOR" and after in ("UPDATE", "SHARE", "NO", "KEY"):
             raise SqlTextError(f"Rows cannot be locked: leave out FOR {after}. {NEVER}", never=True)
 
