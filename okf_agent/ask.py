@@ -1,0 +1,195 @@
+"""The only way in: a question and a cell go in, a recorded run comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from okf_agent import agent, knowledge, llm, local_model, trace
+from okf_agent.config import Config
+from okf_agent.prepare import Ready, Say, get_ready
+from okf_agent.providers import LOCAL, choose_model
+from okf_agent.run import Event, Limits, Message, Question, Run
+from okf_agent.tools import Context
+from okf_compiler.bundle import bundle_hash
+from okf_compiler.settings import UserError
+
+LOCAL_MODE = "pack"
+"""The embedded model cannot drive a conversation with tools; this mode is one prompt and one reply."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A model, a knowledge mode and their settings: what is compared with what."""
+
+    model: str
+    """A LiteLLM model name, or `local`."""
+    mode: str = "bundle"
+
+    def check(self) -> None:
+        """Refuse what cannot work.
+
+        Raises:
+            UserError: the embedded model with a mode that calls tools.
+        """
+        if self.model == LOCAL and self.mode != LOCAL_MODE:
+            raise UserError(
+                f"The embedded model takes one prompt and gives one reply (mode {LOCAL_MODE}); {self.mode} needs a "
+                f"model that calls tools. Put a key into .env or name a model with --model, see PROVIDERS.md.",
+                status=2,
+            )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as a person or a task puts it."""
+
+    text: str
+    database: str
+    task_id: str | None = None
+    follows: str | None = None
+    """The run whose conversation it continues."""
+    conversation: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run that is over, and its record."""
+
+    run: Run
+    run_id: str
+    record: Path
+    """The file that has the run's line."""
+    unrecorded: str = ""
+    """Why the line could not be written; "" if it was."""
+
+    @property
+    def exit_status(self) -> int:
+        """0 for an answer whose SQL ran, or could not for want of content, and for a declined question."""
+        run = self.run
+        if run.stop_reason == "interrupted":
+            return 130
+        good = run.stop_reason in ("submitted", "declined") and run.answer and run.answer.checked in ("ran", "not_run")
+        return 0 if good and not self.unrecorded else 1
+
+
+def choose_cell(config: Config, model: str | None, raw: bool, say: Say) -> Cell:
+    """The model and the mode to ask with; `model` is what the user asked for by name.
+
+    Raises:
+        UserError: the model's key is missing.
+    """
+    choice = choose_model(model, config.model.name, config.model.api_base)
+    if choice.notice:
+        say(choice.notice)
+    return Cell(choice.name, "raw" if raw else LOCAL_MODE if choice.name == LOCAL else "bundle")
+
+
+class Workspace:
+    """What questions share: the configuration, databases that are ready, the local model. Use it in a `with`."""
+
+    def __init__(self, config: Config, bundle: Path | None = None) -> None:
+        """`bundle` is read instead of the compiled one."""
+        self.config = config
+        self.bundle = bundle
+        self._ready: dict[str, Ready] = {}
+        self._open = ExitStack()
+        self._local_base: str | None = None
+
+    def __enter__(self) -> Workspace:
+        trace.close_dead_runs(self.config.runs)
+        trace.delete_old_steps(self.config.runs, self.config.trace.keep_days)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def ready(self, name: str, say: Say) -> Ready:
+        """The database `name`, ready for questions.
+
+        Raises:
+            UserError: something it needs cannot be had.
+        """
+        if name not in self._ready:
+            ready = get_ready(self.config, name, self.bundle, say)
+            if ready.database:
+                self._open.callback(ready.database.close)
+            self._ready[name] = ready
+        return self._ready[name]
+
+    def model(self, name: str) -> llm.Model:
+        """The model behind a name; the embedded one is fetched and started first.
+
+        Raises:
+            UserError: the embedded model cannot be had.
+        """
+        section = self.config.model.model_copy(update={"name": name})
+        if name == LOCAL:
+            if self._local_base is None:
+                with local_model.progress_bar() as progress:
+                    self._local_base = self._open.enter_context(local_model.serve(progress=progress))
+            section = section.model_copy(update={"name": "openai/local", "api_base": self._local_base})
+        return llm.Model(section)
+
+
+def ask(asked: Asked, cell: Cell, workspace: Workspace, on_event: Callable[[Event], None], say: Say) -> Outcome:
+    """Get ready, give the question its knowledge, run the loop, leave a record.
+
+    Raises:
+        UserError: the question is empty, or something it needs cannot be had. Only an empty question leaves no record.
+    """
+    if not asked.text.strip():
+        raise UserError("The question is empty.", status=2)
+    cell.check()
+    config = workspace.config
+    header = trace.Header(
+        database=asked.database,
+        model=cell.model,
+        question=asked.text,
+        mode=cell.mode,
+        task_id=asked.task_id,
+        follows=asked.follows,
+    )
+    record = config.runs / trace.RUNS_FILE
+    with trace.Recorder(config.runs, header, config.trace) as recorder:
+        run = _run(asked, cell, workspace, recorder, on_event, say)
+        try:
+            recorder.finish(run)
+        except UserError as error:
+            return Outcome(run, header.run_id, record, unrecorded=str(error))
+    return Outcome(run, header.run_id, record)
+
+
+def _run(
+    asked: Asked,
+    cell: Cell,
+    workspace: Workspace,
+    recorder: trace.Recorder,
+    on_event: Callable[[Event], None],
+    say: Say,
+) -> Run:
+    config = workspace.config
+    llm.start_import()  # takes seconds, so it goes on while the database gets ready
+    ready = workspace.ready(asked.database, say)
+    recorder.update(bundle_hash=None if cell.mode == "raw" else bundle_hash(ready.bundle))
+    sources = knowledge.Sources(asked.database, ready.documents, ready.bundle)
+
+    def both(event: Event) -> None:
+        recorder.on_event(event)
+        on_event(event)
+
+    return agent.run(
+        Question(asked.text, asked.database, asked.conversation),
+        knowledge.prepare(cell.mode, asked.text, sources),
+        workspace.model(cell.model),
+        Context(ready.bundle, ready.database, config.settings.database.max_rows),
+        Limits(
+            max_steps=config.agent.max_steps,
+            max_seconds=config.agent.max_seconds,
+            max_tokens=config.agent.max_tokens,
+            max_cost_usd=config.agent.max_cost_usd,
+        ),
+        both,
+    )

@@ -1,0 +1,117 @@
+"""What a question needs before it can be asked: documents or a bundle, a reachable server, content, the role.
+
+Every step looks first and does only what is missing, so that it is safe to repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from okf_agent import load, role
+from okf_agent.config import Config
+from okf_agent.database import Database
+from okf_agent.engines import Server, reach
+from okf_compiler.compile import compile as compile_bundle
+from okf_compiler.settings import Documents, UserError, find_documents, list_databases
+
+Say = Callable[[str], None]
+"""Told one line about each thing that is done, and nothing about what was there already."""
+
+
+def quiet(_line: str) -> None:
+    """Says nothing."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A database that questions can be asked of."""
+
+    name: str
+    bundle: Path
+    documents: Documents | None
+    """None for a bundle that people wrote, without documents to paste."""
+    database: Database | None
+    """None where the database has no content: then nothing is run."""
+
+
+def default_database(config: Config) -> str:
+    """The only database there is.
+
+    Raises:
+        UserError: there is none, or more than one to choose from.
+    """
+    known = list_databases(config.settings)
+    if len(known) == 1:
+        return next(iter(known))
+    if not known:
+        roots = ", ".join(str(root) for root in config.settings.data_roots)
+        raise UserError(f"No database was found in {roots}. See agent.raw_docs in config.yaml.", status=2)
+    raise UserError(f"Which database? Choose one with --db: {', '.join(known)}.", status=2)
+
+
+def find_bundle(config: Config, name: str, given: Path | None, say: Say) -> tuple[Path, Documents | None]:
+    """The bundle of a database and its documents: the one given, else the compiled one, else compiled now.
+
+    Raises:
+        UserError: no such bundle or database, or its documents do not compile.
+    """
+    settings = config.settings
+    documents = list_databases(settings).get(name)
+    if given is not None:
+        if not given.is_dir():
+            raise UserError(f"{given} is not a folder with a bundle.", status=2)
+        return given, documents
+    compiled = settings.bundles / name
+    by_hand = settings.bundles.parent / name
+    if Path(name).name == name:
+        for folder in (compiled, by_hand):
+            if (folder / "index.md").is_file():
+                return folder, documents
+    documents = find_documents(settings, name)
+    say(f"Compiling {name} from {documents.folder}")
+    report = compile_bundle(documents, compiled)
+    if report.problems:
+        say(f"{len(report.problems)} problems in its documents: `okf-compiler compile {name}` lists them")
+    return compiled, documents
+
+
+def get_ready(config: Config, name: str, bundle: Path | None = None, say: Say = quiet) -> Ready:
+    """Everything that questions about `name` need.
+
+    Raises:
+        UserError: one of the steps failed; says which and what to do.
+    """
+    folder, documents = find_bundle(config, name, bundle, say)
+    server = reach(config, say)
+    has_content = load_content(config, server, name, documents, say)
+    database = Database(server.agent, name, config.settings.database) if has_content else None
+    return Ready(name, folder, documents, database)
+
+
+def load_content(config: Config, server: Server, name: str, documents: Documents | None, say: Say) -> bool:
+    """Load a database's dump if it is not there and give the role its rights; whether there is content."""
+    if documents is None:  # a bundle that people wrote, of a database that is there already
+        nowhere = config.settings.root / name
+        documents = Documents(name, config.settings.root, schema=nowhere, meanings=nowhere, rules=nowhere, dump=None)
+    override = config.settings.databases.get(name)
+    state = load.load(server, documents, override=override, progress=_announce(name, documents.dump, say))
+    if state.changed:
+        say(f"{documents.dump} has changed since it was loaded: `okf-agent prepare {name} --reload` loads it again")
+    if state.status == "no_content":
+        return False
+    role.ensure_role(server, name, config)
+    return True
+
+
+def _announce(name: str, dump: Path | None, say: Say) -> load.Progress:
+    """Says once, at the first bytes, that a dump is being loaded."""
+    told: list[bool] = []
+
+    def progress(_done: int, total: int) -> None:
+        if not told:
+            told.append(True)
+            say(f"Loading {name} from {dump} ({total / 1e6:.1f} MB)")
+
+    return progress

@@ -1,0 +1,41 @@
+"""How both command lines end: results on standard output, one message on standard error, an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+
+def run(commands: click.Group) -> None:
+    """Run a command line. Leaves with 0, 1 or 2, or 130 after Ctrl-C; never with a traceback for a user's error."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a console of another encoding shows what it can
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        commands.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read standard output has seen enough. Nothing more may be written to it, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        click.echo(f"Cannot write the output: {error.strerror or error}.", err=True)
+        sys.exit(1)
+    except Exception as error:
+        # Known to this file by its shape, so that --help need not import the settings.
+        status = getattr(error, "status", None)
+        if not isinstance(status, int):
+            raise
+        click.echo(str(error), err=True)
+        sys.exit(status)
