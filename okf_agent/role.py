@@ -222,7 +222,7 @@ def _rights(want: Wanted, facts: Facts) -> Iterator[str]:
 
 def _everyone(want: Wanted, facts: Facts) -> Iterator[str]:
     """What PUBLIC gives every role, this one included."""
-    yield f"REVOKE ALL ON DATABASE {_name(want.database)} FROM PUBLIC"
+    yield f"REVOKE CREATE, TEMPORARY ON DATABASE {_name(want.database)} FROM PUBLIC"
     for schema in facts.schemas:
         yield f"REVOKE CREATE ON SCHEMA {_name(schema)} FROM PUBLIC"
         yield from _take(facts, schema, "PUBLIC")

@@ -40,7 +40,8 @@ SELECT md5(string_agg(fact, E'\\n' ORDER BY fact)) FROM (
     UNION ALL SELECT concat_ws(' ', 'role', r.oid, r.rolsuper, r.rolinherit, r.rolcreaterole, r.rolcreatedb,
             r.rolcanlogin, r.rolreplication, r.rolbypassrls, r.rolconnlimit, s.setdatabase, s.setconfig)
         FROM pg_roles r LEFT JOIN pg_db_role_setting s ON s.setrole = r.oid
-        AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())) WHERE r.rolname = %(role)s
+            AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+        WHERE r.rolname = %(role)s
     UNION ALL SELECT concat_ws(' ', 'member', m.roleid) FROM pg_auth_members m
         JOIN pg_roles r ON r.oid = m.member WHERE r.rolname = %(role)s
 ) AS facts(fact)"""

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,34 @@ def test_data() -> Path:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A PostgreSQL of the tests' own, stopped at the end: databases made in it should have names of their own."""
+    with own_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres15() -> Iterator[Server]:
+    """The same with Debian's PostgreSQL 15."""
+    programs = Path("/usr/lib/postgresql/15/bin")
+    if not (programs / "initdb").is_file():
+        pytest.skip("no PostgreSQL 15 server in /usr/lib/postgresql (Debian: apt-get install postgresql-15)")
+    with own_server(programs) as server:
+        yield server
+
+
+@pytest.fixture(params=["18", "15"])
+def each_postgres(request: pytest.FixtureRequest) -> Server:
+    """Both of them, one after the other."""
+    name = {"18": "postgres", "15": "postgres15"}[request.param]
+    server: Server = request.getfixturevalue(name)
+    return server
+
+
+@contextmanager
+def own_server(programs: Path | None = None) -> Iterator[Server]:
     root = Path(tempfile.mkdtemp(prefix="okf-tests-"))
     root.chmod(0o755)  # run by root, the server's account must enter it
     try:
-        yield embedded.start(root, "agent_ro")
+        yield embedded.start(root, "agent_ro", programs)
     finally:
         embedded.stop(root)
         shutil.rmtree(root)

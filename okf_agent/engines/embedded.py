@@ -87,8 +87,10 @@ class PidFile:
     memory_key: str
 
 
-def start(root: Path, agent_user: str) -> Server:
+def start(root: Path, agent_user: str, programs: Path | None = None) -> Server:
     """The server of the workspace `root`: found running (a few ms), started, or made (under 1 s).
+
+    `programs` is the folder of PostgreSQL's programs; by default the wheel's, else the system's.
 
     Raises:
         UserError: it cannot be made or started; says what to do.
@@ -101,7 +103,7 @@ def start(root: Path, agent_user: str) -> Server:
         if place.account and not can_enter(place.home, place.account):
             place.home.chmod(0o711)
         with place.lock:
-            running = _running(place) or _start(place)
+            running = _running(place) or _start(place, programs or find_programs())
         return _server(place, running, agent_user)
     except filelock.Timeout:
         raise UserError(
@@ -148,8 +150,7 @@ def find_place(root: Path) -> Place:
     )
 
 
-def _start(place: Place) -> PidFile:
-    programs = find_programs()
+def _start(place: Place, programs: Path) -> PidFile:
     version = major_version(programs)
     programs = enterable_programs(programs, place.account, place.home)
     if not (place.data / "PG_VERSION").exists():
