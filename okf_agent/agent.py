@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from okf_agent import prompts, tools
+from okf_agent.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.knowledge import Knowledge
 from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, redact, sent_call
 from okf_agent.run import (
@@ -142,8 +143,8 @@ class _Loop:
             result = ToolResult(tools.unknown_tool(call.name, self.tools), failed=True)
         else:
             try:
-                arguments = tools.parse_arguments(tool, call.arguments)
-            except tools.ArgumentError as error:
+                arguments = parse_arguments(tool, call.arguments)
+            except ArgumentError as error:
                 # A reply that reached the limit ends in the middle of its last call.
                 cut = reply.cut and call is reply.tool_calls[-1]
                 limit = self.model.section.max_tokens
@@ -152,6 +153,7 @@ class _Loop:
             else:
                 self.emit(ToolStarted(self.context.step, tool.name, arguments))
                 result = tool.run(arguments, self.context)
+        result = replace(result, text=printable(result.text))
         self.emit(ToolFinished(self.context.step, call.name, **vars(result)))
         return result
 

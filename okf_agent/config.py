@@ -89,7 +89,7 @@ class Config:
     settings: Settings
     model: ModelSection
     agent: AgentSection
-    trace: TraceSection = TraceSection()
+    trace: TraceSection
 
     @property
     def runs(self) -> Path:

@@ -43,6 +43,10 @@ NO_TOOLS = re.compile(
     r"not support (tool|function)|support tool use|tool.choice|(tool|function)s? (calling |use )?(is|are) not",
     re.IGNORECASE,
 )
+OVERFLOW = re.compile(
+    r"context.?(length|window|size)|(prompt|input|request) (is )?too (long|large)|exceeds? the .{0,30}context",
+    re.IGNORECASE,
+)
 
 
 class ContextOverflow(Exception):
@@ -163,8 +167,7 @@ class Model:
         Raises:
             UserError, ContextOverflow: another try would not help, or was the last.
         """
-        litellm = _litellm()
-        if isinstance(error, litellm.ContextWindowExceededError):
+        if _too_long(error):
             raise ContextOverflow(redact(_first_line(error))) from None
         if not _passes(error) or attempt == self.section.retries:
             raise self._explain(error) from None
@@ -301,22 +304,42 @@ def _tool_calls(data: Mapping[str, Any]) -> Iterator[ToolCall]:
 def _passes(error: Exception) -> bool:
     """Whether another try may succeed."""
     litellm = _litellm()
-    if isinstance(error, litellm.Timeout | litellm.APIConnectionError) and not _refused(error):
-        return True
+    # LiteLLM dresses mistakes of its own as connection errors.
+    if _refused(error) or _quota_spent(error) or _caused_by(error, AttributeError, TypeError):
+        return False
     status = getattr(error, "status_code", None) or 0
-    return (status in (408, 429) or status >= 500) and not _refused(error) and not _quota_spent(error)
+    passing = isinstance(error, litellm.Timeout | litellm.APIConnectionError)
+    return passing or status in (408, 429) or status >= 500
+
+
+def _too_long(error: Exception) -> bool:
+    """Whether the conversation does not fit the model; LiteLLM knows the words of some servers only.
+
+    "Request too large" becomes a rate limit (429) there, though no waiting helps.
+    """
+    if isinstance(error, _litellm().ContextWindowExceededError):
+        return True
+    text = f"{error} {getattr(error, 'body', '')}"
+    return (getattr(error, "status_code", None) or 500) < 500 and bool(OVERFLOW.search(text))
 
 
 def _quota_spent(error: Exception) -> bool:
     """Whether a 402 or 429 means that the account has nothing left."""
-    text = str(error)
+    text = f"{error} {getattr(error, 'body', '')}"
     return getattr(error, "status_code", None) == 402 or "insufficient_quota" in text or "credit balance" in text
 
 
-def _refused(error: BaseException | None) -> bool:
+def _refused(error: Exception) -> bool:
     """Whether no server was reached at all: connection refused, or no such host."""
+    import httpx
+
+    return _caused_by(error, httpx.ConnectError, ConnectionRefusedError)
+
+
+def _caused_by(error: BaseException | None, *kinds: type[BaseException]) -> bool:
+    """Whether the error, or one that led to it, is of one of these kinds."""
     while error is not None:
-        if type(error).__name__ == "ConnectError" or isinstance(error, ConnectionRefusedError):
+        if isinstance(error, kinds):
             return True
         error = error.__cause__ or error.__context__
     return False

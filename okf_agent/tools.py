@@ -5,7 +5,6 @@ A tool never raises for what the model wrote: its errors are text that says what
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from okf_agent import prompts, reading, render, sql_text
+from okf_agent.arguments import quote
 from okf_agent.database import QueryResult
 from okf_agent.grounding import Evidence
 from okf_agent.query_error import QueryError
 from okf_agent.run import Answer, Checked
 from okf_compiler.settings import did_you_mean
-
-QUOTED_CHARS = 300
-"""Of the model's own words, when an error quotes them."""
 
 
 class Queries(Protocol):
@@ -89,10 +86,6 @@ class Tool:
         return {"type": "function", "function": function}
 
 
-class ArgumentError(Exception):
-    """The arguments cannot be used; the text is for the model."""
-
-
 def read_file() -> Tool:
     """Reads files of the bundle, several at once."""
     return Tool(
@@ -131,88 +124,6 @@ def submit_answer() -> Tool:
 
 def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-
-
-def parse_arguments(tool: Tool, text: str) -> dict[str, Any]:
-    """The arguments of a call: every required one, and of the right kind.
-
-    Raises:
-        ArgumentError: broken JSON, not an object, a missing, unknown or mistyped argument; quotes it.
-    """
-    try:
-        # An empty text stands for no arguments, and control characters inside strings are common.
-        parsed = json.loads(text, strict=False) if text.strip() else {}
-        if isinstance(parsed, str) and parsed.lstrip().startswith("{"):
-            parsed = json.loads(parsed, strict=False)
-    except (ValueError, RecursionError) as error:
-        problem = str(error) if isinstance(error, ValueError) else "nested too deep"
-        raise ArgumentError(
-            prompts.say("arguments_broken", name=tool.name, problem=problem, quoted=quote(text))
-        ) from None
-    if not isinstance(parsed, dict):
-        raise ArgumentError(
-            prompts.say("arguments_not_object", name=tool.name, example=tool.example, quoted=quote(text))
-        )
-    arguments: dict[str, Any] = {}
-    for name, value in parsed.items():
-        known = name if name in tool.schema["properties"] else tool.aliases.get(name)
-        if known is None:
-            names = ", ".join(f"`{n}`" for n in tool.schema["properties"])
-            raise ArgumentError(prompts.say("argument_unknown", name=tool.name, argument=name, known=names))
-        arguments[known] = _typed(tool, known, value)
-    for name, schema in tool.schema["properties"].items():
-        if name not in arguments:
-            kind = _kind(schema)
-            raise ArgumentError(
-                prompts.say("argument_missing", name=tool.name, argument=name, kind=kind, example=tool.example)
-            )
-    return arguments
-
-
-def _typed(tool: Tool, name: str, value: Any) -> Any:
-    """A value of the kind its argument has; a lone string counts as a list of one.
-
-    Raises:
-        ArgumentError: it is of another kind.
-    """
-    schema = tool.schema["properties"][name]
-    if schema["type"] == "string":
-        if isinstance(value, str):
-            return value
-    else:
-        if isinstance(value, str):
-            value = _list_in(value)
-        if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return value
-    raise ArgumentError(
-        prompts.say(
-            "argument_type",
-            name=tool.name,
-            argument=name,
-            kind=_kind(schema),
-            quoted=quote(json.dumps(value, ensure_ascii=False)),
-            example=tool.example,
-        )
-    )
-
-
-def _list_in(value: str) -> Any:
-    """The list that a string holds as JSON, else a list of the string."""
-    if value.lstrip().startswith("["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            pass
-    return [value]
-
-
-def _kind(schema: Mapping[str, Any]) -> str:
-    return "a string" if schema["type"] == "string" else "a list of strings"
-
-
-def quote(text: str) -> str:
-    """The model's own words, cut to a length that an error can quote."""
-    return text if len(text) <= QUOTED_CHARS else f"{text[:QUOTED_CHARS]}… ({len(text)} characters)"
 
 
 def _read_file(arguments: Mapping[str, Any], context: Context) -> ToolResult:

@@ -9,7 +9,7 @@ from typing import Any
 
 XML_CALL = re.compile(r"<function=(?P<name>\w+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
 XML_PARAMETER = re.compile(r"<parameter=(\w+)>\n?(.*?)\n?</parameter>", re.DOTALL)
-LEAD = re.compile(r"(<tool_call>|\[TOOL_CALLS\]|```\w*|<\|python_tag\|>|\w+\()\s*$")
+LEAD = re.compile(r"(<tool_call>|\[TOOL_CALLS\]\[?|```\w*|<\|python_tag\|>|\w+\()\s*$")
 SQL_BLOCK = re.compile(r"```(?:sql|postgres\w*|pgsql)?[ \t]*\n(?P<sql>.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 BARE_SQL = re.compile(r"^\s*(?:select|with)\b", re.IGNORECASE)
 

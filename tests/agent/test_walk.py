@@ -18,7 +18,7 @@ from okf_agent.tools import Context
 from okf_agent.trace import RUNS_FILE, Header, Recorder, read_steps
 from okf_compiler.bundle import bundle_hash
 from okf_compiler.compile import compile as compile_bundle
-from okf_compiler.settings import Documents, find_documents, load_settings
+from okf_compiler.settings import Documents, Settings, find_documents, load_settings
 
 SQL = (
     "SELECT hubregistry, resourceutilization AS rur FROM distributionhubs ORDER BY resourceutilization DESC NULLS LAST"
@@ -28,16 +28,21 @@ RULES = ["/knowledge/resource-utilization-ratio.md", "/knowledge/resource-utiliz
 
 
 @pytest.fixture
-def documents(test_data: Path, tmp_path: Path) -> Documents:
+def settings(test_data: Path, tmp_path: Path) -> Settings:
     (tmp_path / "config.yaml").write_text(
         f"agent:\n  raw_docs: {(test_data / 'livesqlbench-base-lite').as_posix()}\n", encoding="utf-8"
     )
-    return find_documents(load_settings(tmp_path), "disaster")
+    return load_settings(tmp_path)
 
 
 @pytest.fixture
-def task(documents: Documents, tmp_path: Path) -> Task:
-    return find_task(load_settings(tmp_path), "disaster_1")
+def documents(settings: Settings) -> Documents:
+    return find_documents(settings, "disaster")
+
+
+@pytest.fixture
+def task(settings: Settings) -> Task:
+    return find_task(settings, "disaster_1")
 
 
 def walk(endpoint: Endpoint, task: Task, mode: str, sources: Sources, runs: Path) -> tuple[dict[str, Any], list[Event]]:

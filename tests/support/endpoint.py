@@ -9,6 +9,7 @@ status 500 and fails the test that looks at `endpoint.missing`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -49,6 +50,7 @@ def reply(
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": "scripted",
+        "service_tier": "default",
         "choices": [{"index": 0, "message": message, "finish_reason": reason}],
         "usage": usage or {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
     }
@@ -149,7 +151,8 @@ class Endpoint:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                with contextlib.suppress(ConnectionError):  # the client gave up waiting
+                    self.wfile.write(data)
 
             def log_message(self, *_: object) -> None:
                 """Keep standard error for pytest."""

@@ -1,0 +1,352 @@
+"""Whole conversations over real HTTP and a real PostgreSQL: good ones, odd ones, endless ones."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import hubs
+from support.endpoint import Endpoint, Scripted, calls, error, reply, submit, text
+
+from okf_agent import agent
+from okf_agent.config import ModelSection, Price
+from okf_agent.database import Database
+from okf_agent.engines import Server
+from okf_agent.knowledge import Knowledge, Sources, prepare
+from okf_agent.llm import Model
+from okf_agent.run import Event, Limits, Notice, Question, Run, ToolStarted
+from okf_agent.tools import Context
+from okf_compiler.settings import DatabaseSection
+
+ASKED = "How many hubs are there?"
+COUNT = "SELECT count(*) FROM hubs"
+RULE = "/knowledge/utilization.md"
+GOOD = submit(COUNT, "There are 4 hubs.")
+
+
+@pytest.fixture(scope="module")
+def database(postgres: Server) -> Iterator[Database]:
+    with Database(postgres.agent, hubs.make_database(postgres), DatabaseSection()) as database:
+        yield database
+
+
+class Asker:
+    """Asks the question over an endpoint, and keeps what happened."""
+
+    def __init__(self, bundle: Path, database: Database) -> None:
+        self.bundle = bundle
+        self.database: Database | None = database
+        self.events: list[Event] = []
+        self.limits = Limits()
+        self.knowledge: Knowledge | None = None
+        self.on_event: Callable[[Event], None] = self.events.append
+        self.section: dict[str, Any] = {"retry_wait_s": 0.01}
+
+    def __call__(self, endpoint: Endpoint, question: str = ASKED) -> Run:
+        section = {"name": "openai/scripted", "api_base": endpoint.url, **self.section}
+        run = agent.run(
+            Question(question, "hubs"),
+            self.knowledge or prepare("bundle", question, Sources("hubs", bundle=self.bundle)),
+            Model(ModelSection.model_validate(section)),
+            Context(bundle=self.bundle, database=self.database),
+            self.limits,
+            self.on_event,
+        )
+        assert endpoint.missing == 0
+        return run
+
+
+@pytest.fixture
+def ask(tmp_path: Path, database: Database) -> Asker:
+    return Asker(hubs.write_bundle(tmp_path / "bundle"), database)
+
+
+def last(endpoint: Endpoint) -> dict[str, Any]:
+    """The last message of the last request."""
+    message: dict[str, Any] = endpoint.requests[-1]["messages"][-1]
+    return message
+
+
+def test_a_question_is_read_up_queried_and_answered(ask: Asker) -> None:
+    script = [
+        calls(("read_file", {"paths": [RULE, "/tables/hubs.md"]}), ("run_sql", {"sql": COUNT})),
+        GOOD,
+    ]
+    with Endpoint(script) as endpoint:
+        run = ask(endpoint)
+    assert (run.stop_reason, run.error) == ("submitted", "")
+    assert run.answer is not None and run.result is not None
+    assert (run.answer.answer, run.answer.rows_total, run.answer.checked) == ("There are 4 hubs.", 1, "ran")
+    assert run.result.rows == (("4",),)
+    tally = run.tally
+    assert (tally.llm_calls, tally.sql_attempts, tally.sql_errors) == (2, 1, 0)
+    assert tally.tool_calls == {"read_file": 1, "run_sql": 1, "submit_answer": 1}
+    assert tally.files_opened == [RULE, "/tables/hubs.md"] and tally.database_seconds > 0
+    read, rows = endpoint.told()
+    assert "0.85" in read and "4" in rows
+    assert [m["role"] for m in endpoint.requests[1]["messages"]] == ["system", "user", "assistant", "tool", "tool"]
+
+
+def test_the_prefix_of_every_request_stays_the_same(ask: Asker) -> None:
+    script = [calls(("read_file", {"paths": [RULE]})), calls(("run_sql", {"sql": COUNT})), text("Hm."), GOOD]
+    with Endpoint(script) as endpoint:
+        ask(endpoint)
+    for earlier, later in zip(endpoint.requests, endpoint.requests[1:], strict=False):
+        assert later["messages"][: len(earlier["messages"])] == earlier["messages"]
+        assert later["tools"] == earlier["tools"]
+
+
+def test_a_greeting_is_declined_at_once(ask: Asker) -> None:
+    with Endpoint([submit("", "Hello! Ask me about the hubs.")]) as endpoint:
+        run = ask(endpoint, "hi")
+    assert run.stop_reason == "declined" and run.answer is not None and run.answer.sql == ""
+    assert (run.tally.llm_calls, run.tally.sql_attempts, run.tally.files_opened) == (1, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (("run_sql", '{"sql": "SELECT 1'), "not valid JSON"),
+        (("run_sql", "[]"), "must be a JSON object"),
+        (("query_database", {"sql": "SELECT 1"}), "read_file, run_sql, submit_answer"),
+        (("", {"sql": "SELECT 1"}), "read_file, run_sql, submit_answer"),
+        (("run_sql", {"sql": "INSERT INTO hubs VALUES (9)"}), "ever"),
+        (("run_sql", {"sql": "SELECT nmae FROM hubs"}), "name"),
+        (("read_file", {"paths": ["/knowledge/utilisation.md"]}), RULE),
+        (("read_file", {"paths": ["/\ud800.md"]}), "?"),
+    ],
+)
+def test_an_error_is_text_for_the_model_and_the_run_goes_on(ask: Asker, call: Any, told: str) -> None:
+    with Endpoint([calls(call), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "submitted"
+    assert last(endpoint)["role"] == "tool" and told in last(endpoint)["content"]
+    runnable = call[0] in ("run_sql", "read_file") and isinstance(call[1], dict)
+    assert sum(isinstance(e, ToolStarted) for e in ask.events) == 1 + runnable, "a broken call never runs"
+
+
+def test_a_call_cut_off_by_the_token_limit_is_told_apart(ask: Asker) -> None:
+    with Endpoint([calls(("run_sql", '{"sql": "SELECT 1'), finish_reason="length"), GOOD]) as endpoint:
+        ask(endpoint)
+    told = last(endpoint)["content"]
+    assert "cut off" in told and "limit of 4096 tokens" in told and "not valid JSON" not in told
+
+
+def test_prose_is_nudged_and_an_empty_reply_stays_out(ask: Asker) -> None:
+    with Endpoint([text("Let me think."), reply(None), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "submitted"
+    messages = endpoint.requests[-1]["messages"][2:]
+    assert [m["role"] for m in messages] == ["assistant", "user", "user"]
+    assert messages[0]["content"] == "Let me think." and "read_file, run_sql" in messages[1]["content"]
+    assert "empty" in messages[2]["content"]
+
+
+def test_three_prose_replies_end_in_a_last_call(ask: Asker) -> None:
+    with Endpoint([text("a"), text("b"), text("c"), text("still prose")]) as endpoint:
+        run = ask(endpoint)
+    assert (run.stop_reason, run.answer, run.tally.llm_calls) == ("no_tool_calls", None, 4)
+    assert run.tally.limits_hit == ["no_tool_calls"]
+
+
+def test_a_tool_call_between_prose_replies_starts_the_count_again(ask: Asker) -> None:
+    look = calls(("run_sql", {"sql": COUNT}))
+    with Endpoint([text("a"), text("b"), look, text("c"), text("d"), GOOD]) as endpoint:
+        assert ask(endpoint).stop_reason == "submitted"
+
+
+def test_a_call_written_as_text_is_run_and_sent_back_as_a_call(ask: Asker) -> None:
+    written = f"I count. <tool_call>{json.dumps({'name': 'run_sql', 'arguments': {'sql': COUNT}})}</tool_call>"
+    with Endpoint([text(written), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.tally.tool_calls == {"run_sql": 1, "submit_answer": 1}
+    sent, result = endpoint.requests[1]["messages"][2:]
+    assert sent["content"] == "I count." and sent["tool_calls"][0]["function"]["name"] == "run_sql"
+    assert result["tool_call_id"] == sent["tool_calls"][0]["id"]
+
+
+def test_the_last_call_keeps_sql_that_runs_and_the_reason(ask: Asker) -> None:
+    ask.limits = Limits(max_steps=2)
+    script = [calls(("run_sql", {"sql": "SELECT 1"})), calls(("run_sql", {"sql": "SELECT 2"})), GOOD]
+    with Endpoint(script) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "step_limit" and run.tally.limits_hit == ["step_limit"]
+    assert run.answer is not None and (run.answer.sql, run.answer.checked) == (COUNT, "ran")
+    assert run.result is not None and run.tally.llm_calls == 3
+    assert "limit of 2 steps" in last(endpoint)["content"]
+    assert [t["function"]["name"] for t in endpoint.requests[-1]["tools"]] == ["submit_answer"]
+
+
+@pytest.mark.parametrize(
+    ("final", "sql"),
+    [
+        (text(f"My best:\n```sql\n{COUNT}\n```"), COUNT),
+        (submit("SELECT nmae FROM hubs", "x"), None),
+        (submit("", "I do not know."), None),
+        (calls(("run_sql", {"sql": COUNT})), None),
+        (error(400, "no"), None),
+        (reply(None), None),
+    ],
+)
+def test_what_the_last_call_may_give(ask: Asker, final: Scripted, sql: str | None) -> None:
+    ask.limits = Limits(max_steps=1)
+    with Endpoint([calls(("run_sql", {"sql": "SELECT 1"})), final]) as endpoint:
+        run = ask(endpoint)
+    assert (run.stop_reason, run.error) == ("step_limit", "")
+    assert (run.answer.sql if run.answer else None) == sql
+
+
+def test_tokens_and_dollars_have_limits(ask: Asker) -> None:
+    look = calls(("run_sql", {"sql": "SELECT 1"}))
+    ask.limits = Limits(max_tokens=200)
+    with Endpoint([look, look, GOOD]) as endpoint:
+        assert ask(endpoint).stop_reason == "token_limit"
+    ask.limits = Limits(max_cost_usd=0.001)
+    ask.section["prices"] = {"openai/scripted": Price(input=10.0, output=0.0)}
+    with Endpoint([look, GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "cost_limit" and run.tally.cost_usd == pytest.approx(0.002)
+
+
+def test_seconds_have_a_limit_also_within_a_call(ask: Asker) -> None:
+    ask.limits = Limits(max_seconds=0.4)
+    begin = time.monotonic()
+    with Endpoint([reply("late", delay=2), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "time_limit" and time.monotonic() - begin < 2
+    assert run.answer is not None and run.answer.sql == COUNT
+
+
+def test_an_endless_loop_of_the_same_failing_query_ends_and_runs_it_once(ask: Asker) -> None:
+    ask.limits = Limits(max_steps=10)
+    with Endpoint([calls(("run_sql", {"sql": "SELECT nmae FROM hubs"}))], forever=True) as endpoint:
+        run = ask(endpoint)
+    assert (run.stop_reason, run.answer, run.tally.llm_calls) == ("step_limit", None, 11)
+    assert (run.tally.sql_attempts, run.tally.sql_errors) == (10, 10)
+    assert sum("exactly this query" in told for told in endpoint.told()) == 9
+
+
+def test_an_answer_goes_back_once_with_the_reason(ask: Asker) -> None:
+    with Endpoint([submit(COUNT, "There are 7 hubs."), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert "7 in the answer" in last(endpoint)["content"] and run.answer is not None
+    assert run.answer.answer == "There are 4 hubs." and run.tally.ungrounded_numbers == []
+    assert run.tally.sql_attempts == 0 and run.tally.tool_calls == {"submit_answer": 2}
+
+
+def test_an_answer_that_was_sent_back_stands_as_it_is_the_second_time(ask: Asker) -> None:
+    wrong = submit(COUNT, "There are 7 hubs.")
+    with Endpoint([wrong, wrong]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "submitted" and run.tally.ungrounded_numbers == ["7"]
+
+
+def test_numbers_of_the_question_and_of_rules_that_were_read_count_as_seen(ask: Asker) -> None:
+    script = [calls(("read_file", {"paths": [RULE]})), submit(COUNT, "Of 4 hubs, 0.85 is full, as asked for 2030.")]
+    with Endpoint(script) as endpoint:
+        run = ask(endpoint, "How many hubs in 2030?")
+    assert run.tally.ungrounded_numbers == [] and run.tally.llm_calls == 2
+
+
+def test_without_content_nothing_is_run(ask: Asker) -> None:
+    ask.database = None
+    with Endpoint([submit(COUNT, "The number of hubs.")]) as endpoint:
+        run = ask(endpoint)
+    assert "no content" in endpoint.requests[0]["messages"][0]["content"]
+    assert run.stop_reason == "submitted" and run.answer is not None and run.result is None
+    assert (run.answer.checked, run.answer.rows_total) == ("not_run", None)
+
+
+def test_too_long_a_conversation_is_shortened_and_goes_on(ask: Asker) -> None:
+    (ask.bundle / "knowledge" / "long.md").write_text("word " * 2000, encoding="utf-8")
+    overflow = error(400, "maximum context length is 8192 tokens", code="context_length_exceeded")
+    script = [calls(("read_file", {"paths": ["/knowledge/long.md"]})), overflow, GOOD]
+    with Endpoint(script) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "submitted" and run.tally.shortened == 1 and run.tally.llm_calls == 2
+    assert len(endpoint.told()[0]) < 1000 < len(endpoint.told(1)[0]) and "cut here" in endpoint.told()[0]
+
+
+def test_a_conversation_that_cannot_be_shortened_is_an_error(ask: Asker) -> None:
+    with Endpoint([error(400, "maximum context length", code="context_length_exceeded")]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "error" and "maximum context length" in run.error
+
+
+def test_a_model_error_is_the_runs_error(ask: Asker) -> None:
+    with Endpoint([error(401, "bad key")]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "error" and "PROVIDERS.md" in run.error and run.answer is None
+
+
+def test_waiting_is_said_and_counted_apart(ask: Asker) -> None:
+    with Endpoint([error(429, "slow down", retry_after="0.2"), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.tally.rate_limit_wait_seconds == pytest.approx(0.2, abs=0.05)
+    assert any(isinstance(e, Notice) and "slow down" in e.text for e in ask.events)
+
+
+def test_ctrl_c_is_an_end_like_others(ask: Asker) -> None:
+    def interrupt(event: Event) -> None:
+        if isinstance(event, ToolStarted):
+            raise KeyboardInterrupt
+
+    ask.on_event = interrupt
+    with Endpoint([GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert (run.stop_reason, run.tally.llm_calls, run.answer) == ("interrupted", 1, None)
+
+
+def test_many_runs_at_once_do_not_mix(ask: Asker) -> None:
+    runs: list[Run] = []
+    with Endpoint([GOOD], forever=True) as endpoint:
+        threads = [threading.Thread(target=lambda: runs.append(ask(endpoint))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [r.stop_reason for r in runs] == ["submitted"] * 8 and {r.tally.llm_calls for r in runs} == {1}
+
+
+# One reply with SQL.
+
+PACK = Knowledge("pack", ("CREATE TABLE hubs (id integer, used numeric)",), reply="sql")
+
+
+def test_one_reply_with_sql_is_an_answer_made_of_its_rows(ask: Asker) -> None:
+    ask.knowledge = PACK
+    with Endpoint([text(f"```sql\n{COUNT};\n```")]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "submitted" and run.answer is not None
+    assert (run.answer.sql, run.answer.answer, run.answer.checked) == (COUNT, "count: 4", "ran")
+    assert "tools" not in endpoint.requests[0] and run.tally.tool_calls == {} and run.tally.database_seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sql", "checked"),
+    [
+        ("SELECT nmae FROM hubs", COUNT, COUNT, "ran"),
+        ("SELECT nmae FROM hubs", "SELECT mane FROM hubs", "SELECT mane FROM hubs", "error"),
+        ("SELECT id FROM hubs WHERE id > 9", COUNT, COUNT, "ran"),
+        ("SELECT id FROM hubs WHERE id > 9", "SELECT nmae FROM hubs", "SELECT id FROM hubs WHERE id > 9", "no_rows"),
+    ],
+)
+def test_sql_that_fails_gets_one_repair_round(ask: Asker, first: str, second: str, sql: str, checked: str) -> None:
+    ask.knowledge = PACK
+    with Endpoint([text(f"```sql\n{first}\n```"), text(f"```sql\n{second}\n```")]) as endpoint:
+        run = ask(endpoint)
+    assert run.answer is not None and (run.answer.sql, run.answer.checked) == (sql, checked)
+    assert run.tally.llm_calls == 2 and "```sql block" in last(endpoint)["content"]
+
+
+def test_a_reply_without_sql_declines(ask: Asker) -> None:
+    ask.knowledge = PACK
+    with Endpoint([text("The data has no prices.")]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "declined" and run.answer is not None
+    assert run.answer.answer == "The data has no prices."
