@@ -36,8 +36,8 @@ class Prompt:
 
     def run(self) -> None:
         """Until /exit or the end of the input. Ctrl-C stops a question and not the prompt."""
-        start_import()
         self.greet()
+        start_import()  # while the first question is being typed
         while True:
             try:
                 line = input(f"{self.database} ({self.cell.mode})> ").strip()

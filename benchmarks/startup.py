@@ -1,0 +1,68 @@
+"""Time the start: `okf-agent --help`, and the prompt of a workspace that has been used before.
+
+    python benchmarks/startup.py
+
+Targets: help at most 0.3 s, prompt ready at most 1 s.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+AGENT = Path(sys.executable).parent / "okf-agent"
+SHOP = Path(__file__).parents[1] / "data" / "shop"
+ROUNDS = 9
+
+
+def main() -> None:
+    print(f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, {ROUNDS} rounds")
+    report("okf-agent --help", [seconds_until("", "--help") for _ in range(ROUNDS)])
+    root = Path(tempfile.mkdtemp(prefix="okf-benchmark-"))
+    root.chmod(0o755)
+    try:
+        shutil.copytree(SHOP, root / "data" / "shop")
+        (root / "config.yaml").write_text("model: {name: openai/none, api_base: 'http://127.0.0.1:9/v1'}\n")
+        subprocess.run([AGENT, "sql", "shop", "SELECT 1"], cwd=root, check=True, capture_output=True)  # the first use
+        report("the prompt is ready", [seconds_until("shop (bundle)> ", cwd=root) for _ in range(ROUNDS)])
+        report("one query by hand", [seconds_until("", "sql", "shop", "SELECT 1", cwd=root) for _ in range(ROUNDS)])
+    finally:
+        from okf_agent.engines import embedded
+
+        embedded.stop(root)
+        shutil.rmtree(root)
+
+
+def seconds_until(wanted: str, *arguments: str, cwd: Path | None = None) -> float:
+    """From starting okf-agent until it has printed `wanted` ("": until it has ended)."""
+    start = time.perf_counter()
+    with subprocess.Popen(
+        [AGENT, *arguments], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        printed = b""
+        while not wanted or not printed.endswith(wanted.encode()):
+            block = os.read(process.stdout.fileno(), 65_536)
+            printed += block
+            if not block:
+                break
+        seconds = time.perf_counter() - start
+        process.kill()
+    if wanted and not printed.endswith(wanted.encode()):
+        raise SystemExit(f"okf-agent ended without printing {wanted!r}")
+    return seconds
+
+
+def report(what: str, seconds: list[float]) -> None:
+    print(f"{what:<22} median {statistics.median(seconds):.3f} s, worst {max(seconds):.3f} s")
+
+
+if __name__ == "__main__":
+    main()
