@@ -98,8 +98,12 @@ class Recorder:
     ) -> None:
         if self._done:
             return
-        reason: StopReason = "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
-        text = str(error) if isinstance(error, UserError) else f"{kind.__name__}: {error}" if kind else ""
+        reason: StopReason = "error"
+        text = f"{kind.__name__}: {error}" if kind else ""
+        if isinstance(error, KeyboardInterrupt):
+            reason, text = "interrupted", ""
+        elif isinstance(error, UserError):
+            text = str(error)
         run = Run(reason, self.tally, redact(text), time.monotonic() - self._began)
         try:
             self.finish(run)

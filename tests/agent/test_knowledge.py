@@ -1,0 +1,85 @@
+"""How knowledge arrives: what the model is told, and nothing else differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import hubs
+
+from okf_agent import prompts
+from okf_agent.knowledge import MODES, Sources, prepare
+from okf_compiler.settings import Documents, UserError
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Documents:
+    folder = tmp_path / "hubs"
+    folder.mkdir()
+    for name, text in {
+        "hubs_schema.txt": "CREATE TABLE hubs ($money text);\n",
+        "hubs_column_meaning_base.json": '\ufeff{"hubs|hubs|used": "tonnes"}',
+        "hubs_kb.jsonl": '{"id": 0, "definition": "\\\\frac{a}{b} costs $5 ${x}"}\n',
+    }.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return Documents("hubs", tmp_path, *(folder / f"hubs_{n}" for n in NAMES), dump=None)
+
+
+NAMES = ("schema.txt", "column_meaning_base.json", "kb.jsonl")
+
+
+def test_a_bundle_brings_its_root_index_and_a_tool(tmp_path: Path) -> None:
+    knowledge = prepare("bundle", "?", Sources("hubs", bundle=hubs.write_bundle(tmp_path)))
+    assert hubs.FILES["index.md"].strip() in knowledge.sections[0]
+    assert "0.85" not in knowledge.sections[0], "files are for read_file"
+    assert [tool.name for tool in knowledge.tools] == ["read_file"] and knowledge.reply == "tools"
+
+
+def test_a_bundle_without_an_index_gets_one_made(tmp_path: Path) -> None:
+    bundle = hubs.write_bundle(tmp_path)
+    (bundle / "index.md").unlink()
+    assert "* tables/\n" in prepare("bundle", "?", Sources("hubs", bundle=bundle)).sections[0]
+
+
+def test_raw_brings_the_documents_as_they_are_and_no_tool(documents: Documents) -> None:
+    knowledge = prepare("raw", "?", Sources("hubs", documents))
+    (section,) = knowledge.sections
+    assert "CREATE TABLE hubs ($money text);" in section and '{"hubs|hubs|used": "tonnes"}' in section
+    assert '"\\\\frac{a}{b} costs $5 ${x}"' in section and "\ufeff" not in section
+    assert knowledge.tools == ()
+
+
+def test_a_missing_companion_is_left_out(documents: Documents) -> None:
+    documents.rules.unlink()
+    assert "<business_rules>\n\n</business_rules>" in prepare("raw", "?", Sources("hubs", documents)).sections[0]
+
+
+def test_what_cannot_be_read_is_told_with_its_name(documents: Documents, tmp_path: Path) -> None:
+    documents.rules.write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match=r"hubs_kb\.jsonl"):
+        prepare("raw", "?", Sources("hubs", documents))
+    with pytest.raises(UserError, match="Ask without --raw"):
+        prepare("raw", "?", Sources("hubs"))
+    with pytest.raises(UserError, match="okf-compiler compile hubs"):
+        prepare("bundle", "?", Sources("hubs", bundle=tmp_path / "none"))
+    with pytest.raises(UserError, match="did you mean 'bundle'"):
+        prepare("bundel", "?", Sources("hubs"))
+
+
+def test_modes_are_known_by_the_names_of_the_record() -> None:
+    assert {"bundle", "raw"} <= set(MODES)
+
+
+def test_a_prompt_takes_its_variables_and_no_other() -> None:
+    assert prompts.load("bundle.md", index="$x").endswith("$x\n</index>")
+    with pytest.raises(KeyError):
+        prompts.load("bundle.md")
+    with pytest.raises(KeyError):
+        prompts.say("accepted", surplus=1)
+
+
+def test_every_short_text_is_used_by_the_code() -> None:
+    package = Path(prompts.__file__).parents[1]
+    code = "".join(f.read_text(encoding="utf-8") for f in package.rglob("*.py"))
+    reasons = {f"reason_{r}" for r in ("step_limit", "time_limit", "token_limit", "cost_limit", "no_tool_calls")}
+    assert [key for key in prompts._messages() if f'"{key}"' not in code and key not in reasons] == []
