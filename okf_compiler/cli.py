@@ -15,25 +15,9 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """The entry point: an error that a person can put right is one message and an exit status."""
-    from okf_compiler.settings import UserError
+    from okf_compiler.console import run
 
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        commands.main(standalone_mode=False)
-    except UserError as error:
-        click.echo(str(error), err=True)
-        sys.exit(error.status)
-    except click.exceptions.Abort:
-        sys.exit(130)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except OSError as error:
-        # A closed or full standard output; what is written to a bundle reports for itself.
-        click.echo(f"Cannot write the output: {error.strerror}.", err=True)
-        sys.exit(1)
+    run(commands)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
