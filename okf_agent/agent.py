@@ -249,8 +249,9 @@ class _Loop:
         long = [m for m in self.messages if m["role"] == "tool" and len(m["content"]) > 2 * KEPT_CHARS]
         older = long[:-RECENT_RESULTS] or long
         cut = older[: (len(older) + 1) // 2]
+        note = prompts.say("shortened")
         for message in cut:
-            message["content"] = f"{message['content'][:KEPT_CHARS]}\n{prompts.say('shortened')}"
+            message["content"] = f"{message['content'][:KEPT_CHARS]}\n{note}"
         if cut:
             self.context.forget()
             self.emit(Shortened(len(cut)))
