@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -131,12 +132,13 @@ def bundle_hash(folder: Path) -> str:
 
 def _settled(folder: Path, read: Callable[[], _T]) -> _T:
     """What `read` gives while one state of the folder stands: a save puts another folder in its place."""
-    for _ in range(10):
+    for _ in range(50):
         swap.repair(folder)
         try:
-            before = folder.stat()
-            result = read()
-            after = folder.stat()
+            with _held(folder):
+                before = folder.stat()
+                result = read()
+                after = folder.stat()
         except FileNotFoundError:
             if not folder.exists() and not swap.unfinished(folder):
                 raise UserError(f"There is no bundle in {folder}. Compile one: okf-compiler compile all.") from None
@@ -146,6 +148,19 @@ def _settled(folder: Path, read: Callable[[], _T]) -> _T:
         if (before.st_dev, before.st_ino) == (after.st_dev, after.st_ino):
             return result
     raise UserError(f"The bundle in {folder} keeps changing. Wait for the compiler and try again.")
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep the folder's inode number from being given to the next one; Windows never gives one twice."""
+    if os.name == "nt":
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def save(folder: Path, changed: Mapping[str, str], removed: frozenset[str] = frozenset()) -> bool:

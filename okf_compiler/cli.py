@@ -89,9 +89,7 @@ def _documents(name: str, data: Path | None) -> Mapping[str, Documents]:
     return known
 
 
-def _with_progress(
-    documents: Mapping[str, Documents], out: Path | None
-) -> Iterator[tuple[Documents, Path]]:
+def _with_progress(documents: Mapping[str, Documents], out: Path | None) -> Iterator[tuple[Documents, Path]]:
     """Each database with its bundle's folder, under a progress bar where a terminal watches several."""
     from okf_compiler.settings import load_settings
 

@@ -107,9 +107,7 @@ class _Writer:
             body=markdown.join(p for p in parts if p.text or p.heading == "Definition"),
         )
 
-    def _frontmatter(
-        self, type: str, title: str, description: str, sources: Sequence[Source]
-    ) -> dict[str, object]:
+    def _frontmatter(self, type: str, title: str, description: str, sources: Sequence[Source]) -> dict[str, object]:
         frontmatter: dict[str, object] = {"type": type, "title": title}
         if description.strip():
             frontmatter["description"] = markdown.one_line(description)
@@ -131,9 +129,7 @@ class _Writer:
             else:
                 lines.append(f"* {self._table_link(target.qualified_name)}: {_condition(table, key, target)}")
         for other, key in self.referenced_by.get(table.qualified_name, ()):
-            lines.append(
-                f"* referenced by {self._table_link(other.qualified_name)}: {_condition(other, key, table)}"
-            )
+            lines.append(f"* referenced by {self._table_link(other.qualified_name)}: {_condition(other, key, table)}")
         return "\n".join(lines)
 
     def _related(self, table: Table) -> str:
@@ -165,9 +161,7 @@ class _Writer:
 
 
 def _schema(table: Table) -> str:
-    rows = (
-        (cell(code(c.name)), cell(_type_cell(table, c)), cell(c.meaning or "")) for c in table.columns
-    )
+    rows = ((cell(code(c.name)), cell(_type_cell(table, c)), cell(c.meaning or "")) for c in table.columns)
     text = markdown.table(("Column", "Type", "Description"), rows)
     quoted = [n for n in (table.name, *(c.name for c in table.columns)) if not _SIMPLE_NAME.fullmatch(n)]
     if quoted:

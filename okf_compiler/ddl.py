@@ -58,7 +58,7 @@ def parse_create_table(sql: str) -> tuple[Table | None, list[Unread]]:
     others = [segment for segment in segments if not _read_simple(sql, segment, parts)]
     target = _read_others(sql, tokens[:start], others, parts, unread) if segments else None
     if target is None:
-        return None, [Unread(1, "this is not a CREATE TABLE with columns"), *unread]
+        return None, [Unread(1, "this is not a CREATE TABLE with columns")]
     return _table(target, parts), unread
 
 

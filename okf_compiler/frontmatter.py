@@ -38,7 +38,8 @@ def dump(values: Mapping[str, Any]) -> str:
     dumper = yaml.CSafeDumper(stream, allow_unicode=True, width=1_000_000)
     try:
         dumper.open()
-        dumper.serialize(_node(dumper, values))
+        pairs = [(_node(dumper, key), _node(dumper, inner)) for key, inner in values.items()]
+        dumper.serialize(yaml.MappingNode(_MAP, pairs, flow_style=not pairs))
         dumper.close()
     finally:
         dumper.dispose()

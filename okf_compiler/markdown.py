@@ -9,6 +9,7 @@ from dataclasses import dataclass
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ESCAPED = re.compile(r"([\\`\[\]])")
+_SPACED = re.compile(r"[\s()]")
 _BLOCK = re.compile(r"^ {0,3}(?:#|```|~~~|---|===|\[[^\]]+\]:)", re.MULTILINE)
 
 
@@ -46,7 +47,7 @@ def link(title: str, path: str) -> str:
     '[Rate \\\\[%\\\\]](/knowledge/rate.md)'
     """
     text = _ESCAPED.sub(r"\\\1", one_line(title)) or path
-    return f"[{text}]({path})"
+    return f"[{text}](<{path}>)" if _SPACED.search(path) else f"[{text}]({path})"
 
 
 def plain(text: str) -> str:

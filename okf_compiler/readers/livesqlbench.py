@@ -174,9 +174,7 @@ def _add_meanings(tables: list[Table], text: str, file: Path, problems: list[Pro
                 found[place] = described
         if fault:
             problems.append(Problem(fault, str(file), _line_of(text, key)))
-    return [
-        replace(t, columns=tuple(found.get((t.schema, t.name, c.name), c) for c in t.columns)) for t in tables
-    ]
+    return [replace(t, columns=tuple(found.get((t.schema, t.name, c.name), c) for c in t.columns)) for t in tables]
 
 
 def _load_meanings(text: str, file: Path, problems: list[Problem]) -> dict[str, Any]:

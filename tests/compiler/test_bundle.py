@@ -1,0 +1,293 @@
+"""Paths inside a bundle, frontmatter both ways, the rules of the format, links and the command line."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command import run
+from support.documents import RULES, rule, write_documents
+
+from okf_compiler import frontmatter
+from okf_compiler.bundle import Concept, load, parse, render, resolve, save
+from okf_compiler.frontmatter import FormatError
+from okf_compiler.indexes import add_to_log, folder_index, indexes, make_index
+from okf_compiler.link import link
+from okf_compiler.readers.livesqlbench import read
+from okf_compiler.settings import UserError
+from okf_compiler.validate import validate
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    root = tmp_path / "bundle"
+    save(
+        root,
+        {
+            "index.md": "# A\n",
+            "tables/index.md": "# B\n",
+            "tables/orders.md": "---\ntype: T\n---\n",
+            "knowledge/order-value.md": "---\ntype: R\ntitle: Value\ndescription: What.\n---\n",
+            "knowledge/a b.md": "---\ntype: R\n---\n",
+            "knowledge/secret.txt": "no",
+        },
+    )
+    return root
+
+
+FOUND = {
+    "/tables/orders.md": "tables/orders.md",
+    "tables/orders": "tables/orders.md",
+    "/tables/orders.md#schema": "tables/orders.md",
+    "//tables/./orders.md": "tables/orders.md",
+    "/": "index.md",
+    "": "index.md",
+    "index": "index.md",
+    "tables": "tables/index.md",
+    "/tables/": "tables/index.md",
+    "/knowledge": "knowledge",
+    "/knowledge/a%20b.md": "knowledge/a b.md",
+    "</knowledge/a b.md>": "knowledge/a b.md",
+}
+
+
+@pytest.mark.parametrize("path", FOUND)
+def test_paths_that_resolve(bundle: Path, path: str) -> None:
+    assert resolve(bundle, path) == bundle / FOUND[path]
+
+
+REFUSED = {
+    "/tables/order.md": "did you mean /tables/orders.md",
+    "knowledge/calculation/order-value": "did you mean /knowledge/order-value.md",
+    "/order_value.md": "did you mean /knowledge/order-value.md",
+    "xyzzy": "/index.md lists what there is",
+    "../outside.md": "is not a path of this bundle",
+    "/tables/../../outside.md": "is not a path of this bundle",
+    "%2e%2e/outside.md": "is not a path of this bundle",
+    "tables\\orders.md": "is not a path of this bundle",
+    "a\0b": "is not a path of this bundle",
+    "C:/x.md": "is not a path of this bundle",
+    "/.lock": "is not a path of this bundle",
+    "/knowledge/secret.txt": "There is no",
+    "/tables/orders.md/x": "There is no",
+    "/link.md": "symbolic link",
+    "/folder/outside.md": "symbolic link",
+    "a" * 5000: "There is no",
+}
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_paths_that_are_refused(bundle: Path, path: str) -> None:
+    (bundle.parent / "outside.md").write_text("secret", encoding="utf-8")
+    (bundle / "link.md").symlink_to(bundle.parent / "outside.md")
+    (bundle / "folder").symlink_to(bundle.parent)
+    with pytest.raises(LookupError, match=REFUSED[path]):
+        resolve(bundle, path)
+
+
+VALUES = [
+    "a: b", "@a", "&a", "*a", "!a", "%a", "|", ">", "no", "5", "1e3", "~", "null", "2024-01-01", "---", "a\n---\nb",
+    "'", '"', "#a", " a ", "", "x" * 5000, "😀", "\u0007\x85\u2028", "- a", "{a: b}", "[a]", "\\", "\t", "a\r\nb",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_frontmatter_reads_back(value: str) -> None:
+    values = {"type": value, value or "key": 1, "tags": [value, "b"], "sources": [{"id": value}], "n": None}
+    concept = Concept("x", values, f"# A\n\n{value}\n---\n".replace("\r\n", "\n"))
+    assert parse(render(concept), "x") == concept
+
+
+def test_frontmatter_of_people() -> None:
+    text = "\ufeff---\r\ntype: no\r\ntags: [x: y]\r\nat: 2024-01-01\r\nstatus: [a]\r\n---\r\nBody\r\n"
+    concept = parse(text, "x")
+    assert concept.frontmatter == {"type": False, "tags": [{"x": "y"}], "at": "2024-01-01", "status": ["a"]}
+    assert concept.body == "Body\n"
+    json.dumps(concept.frontmatter)
+    assert frontmatter.dump({"at": datetime.date(2024, 1, 1)}) == "at: 2024-01-01\n"
+    assert frontmatter.load("a: &x {k: 1}\nb:\n  <<: *x\n  l: 2") == {"a": {"k": 1}, "b": {"k": 1, "l": 2}}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("no", 1), ("---\na: 1\n", 1), ("---\na: 1\nb: : c\n---\n", 3), ("---\n- a\n---\n", 1), ("---\n---\n", 1),
+     ("---\na: &x [*x]\n---\n", 1)],
+)  # fmt: skip
+def test_what_is_no_concept(text: str, line: int) -> None:
+    with pytest.raises(FormatError) as error:
+        parse(text, "x")
+    assert error.value.line == line
+
+
+FINDINGS = {
+    "no-frontmatter": ("a.md", "# A\n", 1, "error"),
+    "bad-frontmatter": ("a.md", "---\ntype: a: b\n---\n", 2, "error"),
+    "no-type": ("a.md", "---\ntitle: A\ndescription: B\ntype: 5\n---\n", 4, "error"),
+    "not-utf8": ("a.md", b"---\n\xff\n", 2, "error"),
+    "index-frontmatter": ("x/index.md", "---\nokf_version: '0.2'\n---\n", 1, "error"),
+    "log-heading": ("log.md", "# Log\n\n## Yesterday\n", 3, "error"),
+    "log-frontmatter": ("log.md", "---\na: b\n---\n", 1, "error"),
+    "log-order": ("log.md", "## 2024-01-01\n## 2024-01-02\n", 2, "warning"),
+    "okf-version": ("index.md", "---\nokf_version: 0.2\n---\n", 2, "warning"),
+    "no-title": ("a.md", "---\ntype: A\ndescription: B\n---\n", 1, "warning"),
+    "no-description": ("a.md", "---\ntype: A\ntitle: B\n---\n", 1, "warning"),
+    "bad-tags": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\ntags: [x: y]\n---\n", 5, "warning"),
+    "bad-sources": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\nsources: [a]\n---\n", 5, "warning"),
+    "bad-generated": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\ngenerated: {at: x}\n---\n", 5, "warning"),
+    "bad-actor": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\nverified: {by: ann}\n---\n", 5, "warning"),
+    "bad-instant": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\nstale_after: soon\n---\n", 5, "warning"),
+    "bad-status": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\nstatus: [a]\n---\n", 5, "warning"),
+    "old-form": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\ntimestamp: 2024-01-01\n---\n", 5, "warning"),
+    "broken-link": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\n---\n\n[x](/gone.md)\n", 7, "warning"),
+}
+
+
+@pytest.mark.parametrize("code", FINDINGS)
+def test_each_rule_finds_its_fault(tmp_path: Path, code: str) -> None:
+    name, content, line, severity = FINDINGS[code]
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    found = [f for f in validate(tmp_path) if f.code == code]
+    assert [(f.path, f.line, f.severity) for f in found] == [(f"/{name}", line, severity)]
+
+
+GOOD_LINKS = [
+    "[x](/b%20c.md)", "[x](</b c.md>)", "[x](b%20c)", '[x](/a.md#part "title")', "[x](#part)", "[x](https://e.org/a.md)",
+    "[x](mailto:a@b.c)", "[x](/)", "[x](sub/)", "`[x](/gone.md)`", "```\n[x](/gone.md)\n```", "[x](/sub/d(1).md)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", GOOD_LINKS)
+def test_links_that_are_whole(tmp_path: Path, text: str) -> None:
+    head = "---\ntype: A\ntitle: B\ndescription: C\n---\n"
+    save(tmp_path / "b", {"a.md": head + text, "b c.md": head, "sub/d(1).md": head})
+    assert validate(tmp_path / "b") == []
+
+
+def test_symbolic_links_are_not_skipped_in_silence(bundle: Path) -> None:
+    (bundle / "more").symlink_to(bundle.parent)
+    assert [f.path for f in validate(bundle) if f.code == "symbolic-link"] == ["/more"]
+
+
+def linked(tmp_path: Path, *rules: dict[str, object]) -> list[tuple[str, str, str, float]]:
+    links = link(read(write_documents(tmp_path, rules=list(rules)))).links
+    return [(item.rule, str(item.target), item.kind, item.score) for item in links]
+
+
+def test_links_carry_kind_evidence_and_score(tmp_path: Path) -> None:
+    assert linked(tmp_path, *RULES) == [
+        ("1", "0", "stated", 1.0),
+        ("0", "orders.total", "stated", 1.0),
+        ("2", "orders.details", "stated", 1.0),
+        ("2", "orders.details.delivery.days", "stated", 1.0),
+    ]
+
+
+NAMED = {
+    "TOTAL / 2": ["orders.total"],
+    "\\frac{total}{2}": ["orders.total"],
+    "totals, sub_total, total_x": [],
+    "orders.id": ["customers.id", "orders.id"],
+    "details->'delivery'->>'Days'": ["orders.details", "orders.details.delivery.days"],
+    "Details.delivery": ["orders.details", "orders.details.delivery"],
+    "details.colour": ["orders.details"],
+}
+
+
+@pytest.mark.parametrize("definition", NAMED)
+def test_columns_named_in_a_definition(tmp_path: Path, definition: str) -> None:
+    found = linked(tmp_path, rule(1, "A", definition))
+    assert [target for _, target, _, _ in found] == NAMED[definition]
+
+
+def test_a_name_that_two_tables_have_scores_half_unless_its_table_is_named(tmp_path: Path) -> None:
+    assert {score for *_, score in linked(tmp_path, rule(1, "A", "the id"))} == {0.5}
+    scores = {target: score for _, target, _, score in linked(tmp_path, rule(1, "A", "orders.id"))}
+    assert scores == {"customers.id": 0.5, "orders.id": 1.0}
+
+
+def test_the_log_keeps_what_is_there() -> None:
+    first = add_to_log(None, "2024-01-01", "* a")
+    same_day = add_to_log(first, "2024-01-01", "* b")
+    assert same_day == "# Log\n\n## 2024-01-01\n\n* b\n* a\n"
+    next_day = add_to_log(same_day, "2024-01-02", "* c")
+    assert next_day == "# Log\n\n## 2024-01-02\n\n* c\n\n## 2024-01-01\n\n* b\n* a\n"
+
+
+def test_indexes_have_headings_by_type() -> None:
+    concepts = [Concept(f"k/{n}", {"type": t, "title": n, "description": "D\n# E"}, "") for n, t in ("bB", "aA", "cA")]
+    assert folder_index(concepts) == (
+        "# A\n\n* [a](/k/a.md) - D # E\n* [c](/k/c.md) - D # E\n\n# B\n\n* [b](/k/b.md) - D # E\n"
+    )
+    root = indexes(concepts, ["k"])["index.md"]
+    assert root.startswith('---\nokf_version: "0.2"\n---\n\n# Folders\n\n* [k](/k/index.md) - 2 A, 1 B\n\n# A\n')
+
+
+def test_a_root_index_does_not_grow_with_its_folders() -> None:
+    concepts = [Concept(f"k/{n}", {"type": "A", "title": str(n)}, "") for n in range(5000)]
+    assert len(indexes(concepts, ["k"])["index.md"]) < 200
+
+
+def test_an_index_is_made_for_a_folder_without_one(bundle: Path) -> None:
+    assert make_index(bundle, "/knowledge") == (
+        "# R\n\n* [a b](</knowledge/a b.md>)\n* [Value](/knowledge/order-value.md) - What.\n"
+    )
+    assert make_index(bundle).startswith("# Folders\n\n* [knowledge](/knowledge/index.md) - 2 R\n")
+
+
+def test_a_bundle_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no bundle in"):
+        load(tmp_path / "none")
+
+
+def test_command_line(tmp_path: Path) -> None:
+    write_documents(tmp_path / "data", "shop")
+    write_documents(tmp_path / "data", "bad", schema="nothing")
+    done = run("okf-compiler", "compile", "shop", "--data", "data", "--out", "out", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "shop: 2 tables, 6 columns, 3 rules -> out" in done.stdout
+    assert "columns without a meaning (2): orders.id; orders.customer_id" in done.stdout
+    assert "rules linked to no table (1): 1 Big Order" in done.stdout
+    done = run("okf-compiler", "validate", "out/shop", cwd=tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, f"{Path('out/shop')}: 0 errors, 0 warnings")
+    done = run("okf-compiler", "compile", "all", "--data", "data", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "bad: data/bad/bad_schema.txt has no CREATE TABLE" in done.stderr.replace("\\", "/")
+    assert (tmp_path / "bundles/compiled/shop/index.md").is_file()
+    assert not (tmp_path / "bundles/compiled/bad").exists()
+
+
+WRONG_CALLS = {
+    "a near name": (("compile", "shpo", "--data", "data"), 2, "did you mean 'shop'?"),
+    "no such root": (("compile", "all", "--data", "nowhere"), 2, "There is no folder nowhere"),
+    "no database": (("compile", "all", "--data", "empty"), 2, "There is no database in empty"),
+    "no such bundle": (("validate", "nowhere"), 2, "There is no folder nowhere"),
+    "no argument": (("validate",), 2, "Missing argument"),
+    "no such command": (("compil",), 2, "No such command"),
+    "not conformant": (("validate", "broken"), 1, ""),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CALLS)
+def test_wrong_calls(tmp_path: Path, case: str) -> None:
+    arguments, status, message = WRONG_CALLS[case]
+    write_documents(tmp_path / "data", "shop")
+    (tmp_path / "empty").mkdir()
+    save(tmp_path / "broken", {"a.md": "# no frontmatter\n"})
+    done = run("okf-compiler", *arguments, cwd=tmp_path)
+    assert done.returncode == status
+    assert message in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_a_full_output_is_one_message(tmp_path: Path) -> None:
+    write_documents(tmp_path, "shop")
+    command = [sys.executable, "-c", "from okf_compiler.cli import main; main()", "compile", "shop", "--data", "."]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode != 0 and "Traceback" not in done.stderr
