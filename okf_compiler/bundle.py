@@ -173,10 +173,11 @@ def save(folder: Path, changed: Mapping[str, str], removed: frozenset[str] = fro
     """
     with swap.lock(folder):
         pending = {path: text.encode("utf-8") for path, text in changed.items()}
-        pending = {path: data for path, data in pending.items() if _content(folder / path) != data}
-        removed = frozenset(path for path in removed if (folder / path).is_file())
-        if not pending and not removed and folder.is_dir():
-            return False
+        if folder.is_dir():
+            pending = {path: data for path, data in pending.items() if _content(folder / path) != data}
+            removed = frozenset(path for path in removed if (folder / path).is_file())
+            if not pending and not removed:
+                return False
         swap.replace(folder, pending, removed)
         return True
 

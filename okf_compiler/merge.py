@@ -119,7 +119,7 @@ def _read(file: Path) -> str:
 
 def _dated(concept: Concept, at: str) -> Concept:
     generated = {**concept.frontmatter["generated"], "at": at}
-    return replace(concept, frontmatter={**concept.frontmatter, "generated": generated})
+    return Concept(concept.id, {**concept.frontmatter, "generated": generated}, concept.body)
 
 
 def _facts(concept: Concept) -> Mapping[str, Any]:

@@ -67,10 +67,10 @@ def replace(folder: Path, changed: Mapping[str, bytes], removed: frozenset[str])
     new = _new(folder)
     try:
         _build(folder, new, {*changed, *removed})
+        for parent in {(new / path).parent for path in changed}:
+            parent.mkdir(parents=True, exist_ok=True)
         for path, content in changed.items():
-            file = new / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
+            (new / path).write_bytes(content)
         _swap(new, folder)
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
