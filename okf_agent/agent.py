@@ -16,7 +16,8 @@ from dataclasses import replace
 from okf_agent import prompts, tools
 from okf_agent.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.knowledge import Knowledge
-from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, redact, sent_call
+from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, sent_call
+from okf_agent.model_errors import redact
 from okf_agent.run import (
     AnswerChecked,
     Answered,

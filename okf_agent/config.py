@@ -44,6 +44,8 @@ class ModelSection(Section):
     """Tokens of one reply."""
     timeout_s: float = 120
     """Seconds one model call may take."""
+    stream: bool = False
+    """Take replies as they are written: then `timeout_s` bounds the silence, and the run's seconds the reply."""
     callbacks: tuple[str, ...] = ()
     """LiteLLM callbacks by name: langfuse, langsmith, otel, …"""
     retries: int = 5

@@ -10,20 +10,18 @@ import importlib
 import json
 import logging
 import os
-import re
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
+from okf_agent import model_errors
 from okf_agent.config import ModelSection
 from okf_agent.providers import provider_of
 from okf_agent.run import Message, Usage
-from okf_compiler.settings import UserError
 
 SENT_BACK = {
     "anthropic": ("thinking_blocks",),
@@ -37,16 +35,6 @@ SENT_BACK = {
 """Fields beside content and calls that must come back in the next turn, by provider; others reject them."""
 MARKS_CACHE = ("anthropic", "bedrock")
 """Providers that cache a prefix only where the request marks its end; the others do it by themselves."""
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
-SECRET_TEXT = re.compile(r"\b(sk-|nvapi-|gsk_|AIza|Bearer )[\w.-]{8,}")
-NO_TOOLS = re.compile(
-    r"not support (tool|function)|support tool use|tool.choice|(tool|function)s? (calling |use )?(is|are) not",
-    re.IGNORECASE,
-)
-OVERFLOW = re.compile(
-    r"context.?(length|window|size)|(prompt|input|request) (is )?too (long|large)|exceeds? the .{0,30}context",
-    re.IGNORECASE,
-)
 
 
 class ContextOverflow(Exception):
@@ -112,19 +100,21 @@ class Model:
             ContextOverflow: the messages are too long for the model.
             OutOfTime: `seconds` are over.
         """
-        litellm = _litellm(self.section.callbacks)
+        _litellm(self.section.callbacks)  # before the clock starts: the import takes seconds
         end = time.monotonic() + seconds
         working = waiting = 0.0
         for attempt in range(self.section.retries + 1):
             begin = time.monotonic()
             try:
-                response = litellm.completion(**self._request(messages, tools, end - begin))
+                response = self._call(self._request(messages, tools, end - begin), end)
+            except OutOfTime:
+                raise
             except Exception as error:
                 working += time.monotonic() - begin
                 pause = self._pause(error, attempt)
                 if time.monotonic() + pause >= end:
-                    raise OutOfTime(_first_line(error)) from None
-                on_wait(pause, redact(_first_line(error)))
+                    raise OutOfTime(model_errors.one_line(error)) from None
+                on_wait(pause, model_errors.one_line(error))
                 time.sleep(pause)
                 waiting += pause
             else:
@@ -161,46 +151,33 @@ class Model:
             ]
         return request
 
+    def _call(self, request: dict[str, Any], end: float) -> Any:
+        """The response, whole, also where it comes as a stream.
+
+        Raises:
+            OutOfTime: the stream goes on past `end` (a time of time.monotonic).
+        """
+        litellm = _litellm()
+        if not self.section.stream:
+            return litellm.completion(**request)
+        chunks = []
+        for chunk in litellm.completion(**request, stream=True, stream_options={"include_usage": True}):
+            chunks.append(chunk)
+            if time.monotonic() > end:
+                raise OutOfTime("the reply was still being written")
+        return litellm.stream_chunk_builder(chunks, messages=request["messages"])
+
     def _pause(self, error: Exception, attempt: int) -> float:
         """Seconds to wait before the next try.
 
         Raises:
             UserError, ContextOverflow: another try would not help, or was the last.
         """
-        if _too_long(error):
-            raise ContextOverflow(redact(_first_line(error))) from None
-        if not _passes(error) or attempt == self.section.retries:
-            raise self._explain(error) from None
-        return _retry_after(error) or self.section.retry_wait_s * 2**attempt
-
-    def _explain(self, error: Exception) -> UserError:
-        """The error for a person, with the remedy."""
-        litellm = _litellm()
-        said = redact(_first_line(error))
-        provider = provider_of(self.name)
-        key = (provider and provider.key) or f"the key of {self.provider}"
-        status = getattr(error, "status_code", None)
-        if isinstance(error, litellm.AuthenticationError | litellm.PermissionDeniedError):
-            remedy = f"The provider does not accept the key. Check {key} in .env, see PROVIDERS.md."
-        elif NO_TOOLS.search(said) and status in (400, 404, 422):
-            remedy = "This model cannot call tools. Choose one that can with --model, see PROVIDERS.md."
-        elif _refused(error):
-            where = self.section.api_base or "the provider"
-            remedy = f"Nothing answers at {where}. Start the server, or correct model.api_base in config.yaml."
-        elif "LLM Provider NOT provided" in said:
-            said = "the name has no known provider"
-            remedy = "Write it as provider/model, for example openai/gpt-5-mini, see PROVIDERS.md."
-        elif status == 404:
-            remedy = "There is no such model there. Check model.name in config.yaml, or --model."
-        elif _quota_spent(error):
-            remedy = "The account's quota or credit is used up: waiting does not help. Look at its billing."
-        elif status == 429:
-            remedy = "The provider's rate limit did not clear. Try again later, or raise model.retries."
-        elif isinstance(error, litellm.Timeout):
-            remedy = "Raise model.timeout_s in config.yaml, or choose a faster model."
-        else:
-            remedy = "Try again, or choose another model with --model; PROVIDERS.md says what to expect."
-        return UserError(f"The model {self.name} could not be called: {said}\n{remedy}")
+        if model_errors.too_long(error):
+            raise ContextOverflow(model_errors.one_line(error)) from None
+        if attempt == self.section.retries or not model_errors.passes(error):
+            raise model_errors.explain(error, self.name, self.section.api_base) from None
+        return model_errors.retry_after(error) or self.section.retry_wait_s * 2**attempt
 
     def _reply(self, response: Any) -> Reply:
         choice = response.choices[0]
@@ -268,20 +245,14 @@ def sent_call(call: ToolCall, original: Mapping[str, Any] | None = None) -> dict
     return sent | ({"provider_specific_fields": fields} if fields else {})
 
 
-def redact(text: str) -> str:
-    """`text` without the secrets of the environment, nor anything that looks like a key."""
-    for name, value in os.environ.items():
-        if SECRET_NAME.search(name) and len(value) >= 6:
-            text = text.replace(value, "***")
-    return SECRET_TEXT.sub(r"\1***", text)
-
-
 def _litellm(callbacks: Sequence[str] = ()) -> Any:
     """The module, quiet, and with its own list of prices."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm: Any = importlib.import_module("litellm")
     litellm.suppress_debug_info = True
     logging.getLogger("LiteLLM").setLevel(logging.ERROR)
+    # Reading a stream makes pydantic complain of LiteLLM's types.
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"pydantic\.")
     for name in callbacks:
         if name not in litellm.callbacks:
             litellm.callbacks.append(name)
@@ -299,71 +270,3 @@ def _tool_calls(data: Mapping[str, Any]) -> Iterator[ToolCall]:
         seen.add(call_id)
         arguments = function.get("arguments")
         yield ToolCall(call_id, function.get("name") or "", "" if arguments is None else str(arguments))
-
-
-def _passes(error: Exception) -> bool:
-    """Whether another try may succeed."""
-    litellm = _litellm()
-    # LiteLLM dresses mistakes of its own as connection errors.
-    if _refused(error) or _quota_spent(error) or _caused_by(error, AttributeError, TypeError):
-        return False
-    status = getattr(error, "status_code", None) or 0
-    passing = isinstance(error, litellm.Timeout | litellm.APIConnectionError)
-    return passing or status in (408, 429) or status >= 500
-
-
-def _too_long(error: Exception) -> bool:
-    """Whether the conversation does not fit the model; LiteLLM knows the words of some servers only.
-
-    "Request too large" becomes a rate limit (429) there, though no waiting helps.
-    """
-    if isinstance(error, _litellm().ContextWindowExceededError):
-        return True
-    text = f"{error} {getattr(error, 'body', '')}"
-    return (getattr(error, "status_code", None) or 500) < 500 and bool(OVERFLOW.search(text))
-
-
-def _quota_spent(error: Exception) -> bool:
-    """Whether a 402 or 429 means that the account has nothing left."""
-    text = f"{error} {getattr(error, 'body', '')}"
-    return getattr(error, "status_code", None) == 402 or "insufficient_quota" in text or "credit balance" in text
-
-
-def _refused(error: Exception) -> bool:
-    """Whether no server was reached at all: connection refused, or no such host."""
-    import httpx
-
-    return _caused_by(error, httpx.ConnectError, ConnectionRefusedError)
-
-
-def _caused_by(error: BaseException | None, *kinds: type[BaseException]) -> bool:
-    """Whether the error, or one that led to it, is of one of these kinds."""
-    while error is not None:
-        if isinstance(error, kinds):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _retry_after(error: Exception) -> float | None:
-    """Seconds the provider asks to wait, from either form of the header; None if it names none."""
-    response = getattr(error, "response", None)
-    for headers in (getattr(response, "headers", None), getattr(error, "litellm_response_headers", None)):
-        value = (headers or {}).get("retry-after")
-        if value:
-            try:
-                return max(0.0, float(value))
-            except ValueError:
-                pass
-            try:
-                return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-            except (TypeError, ValueError):
-                continue
-    return None
-
-
-def _first_line(error: Exception) -> str:
-    """The error in one line of at most 500 characters, without LiteLLM's own prefixes."""
-    text = " ".join(str(error).split())
-    text = re.sub(r"^(litellm\.)?(\w+: )?(litellm\.)?\w+Error: |^litellm\.\w+: ", "", text)
-    return re.sub(r"^\w+Exception - ", "", text)[:500]

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 
 from okf_agent import DISTRIBUTION
 from okf_agent.config import TraceSection
-from okf_agent.llm import redact
+from okf_agent.model_errors import redact
 from okf_agent.run import (
     Event,
     Run,

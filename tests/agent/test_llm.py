@@ -16,7 +16,8 @@ import pytest
 from support.endpoint import Endpoint, Scripted, calls, error, reply, text
 
 from okf_agent.config import ModelSection, Price
-from okf_agent.llm import ContextOverflow, Model, OutOfTime, redact
+from okf_agent.llm import ContextOverflow, Model, OutOfTime
+from okf_agent.model_errors import redact
 from okf_agent.run import Message
 from okf_compiler.settings import UserError
 
@@ -37,7 +38,8 @@ def test_a_request_carries_the_settings_and_the_tools() -> None:
     assert (request["model"], request["temperature"], request["max_tokens"]) == ("scripted", 0.3, 77)
 
 
-def test_usage_comes_as_the_provider_reports_it() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+def test_usage_comes_as_the_provider_reports_it(stream: bool) -> None:
     usage = {
         "prompt_tokens": 1200,
         "completion_tokens": 80,
@@ -46,7 +48,8 @@ def test_usage_comes_as_the_provider_reports_it() -> None:
         "completion_tokens_details": {"reasoning_tokens": 50},
     }
     with Endpoint([reply("x", usage=usage, delay=0.05)]) as endpoint:
-        found = model(endpoint).complete(ASK).usage
+        found = model(endpoint, stream=stream).complete(ASK).usage
+    assert endpoint.requests[0].get("stream", False) == stream
     assert (found.input_tokens, found.cached_tokens) == (1200, 1000)
     assert (found.output_tokens, found.reasoning_tokens) == (80, 50)
     assert found.cost_usd is None, "nobody knows the price of this model"
@@ -61,10 +64,23 @@ def test_a_price_of_ones_own_gives_the_cost_and_counts_the_cache() -> None:
     assert found.cost_usd == pytest.approx((400 * 2.0 + 600 * 0.5 + 100 * 10.0) / 1e6)
 
 
-def test_a_price_that_litellm_knows_gives_the_cost() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_price_that_litellm_knows_gives_the_cost(stream: bool) -> None:
     with Endpoint([text("x")]) as endpoint:
-        found = model(endpoint, "openai/gpt-4o-mini").complete(ASK).usage
-    assert found.cost_usd is not None and found.cost_usd > 0
+        found = model(endpoint, "openai/gpt-4o-mini", stream=stream).complete(ASK).usage
+    assert found.cost_usd == pytest.approx(100 * 0.15e-6 + 10 * 0.6e-6)
+
+
+def test_a_stream_gives_the_same_reply() -> None:
+    written = calls(
+        ("run_sql", {"sql": "SELECT 1"}), ("read_file", "{broken"), content="I look.", reasoning_content="Hm, yes."
+    )
+    with Endpoint([written, written]) as endpoint:
+        whole, streamed = (
+            model(endpoint, "deepseek/x", stream=stream).complete(ASK, [TOOL]) for stream in (False, True)
+        )
+    assert streamed.message == whole.message and streamed.tool_calls == whole.tool_calls
+    assert (streamed.content, streamed.reasoning, streamed.finish_reason) == ("I look.", "Hm, yes.", "tool_calls")
 
 
 def test_reported_usage_may_be_missing() -> None:

@@ -88,6 +88,26 @@ def error(status: int, message: str, *, code: str | None = None, **headers: str)
     return Scripted(body, status, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
+def _events(body: Mapping[str, Any]) -> bytes:
+    """A chat completion as the server-sent events of a stream, texts and arguments in two pieces each."""
+    choice = body["choices"][0]
+    message = choice["message"]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    for name, value in message.items():
+        if isinstance(value, str) and name != "role":
+            deltas += [{name: value[: len(value) // 2]}, {name: value[len(value) // 2 :]}]
+    for index, call in enumerate(message.get("tool_calls", ())):
+        written = call["function"]["arguments"] or ""
+        start = {**call["function"], "arguments": written[:3]}
+        deltas.append({"tool_calls": [{**call, "index": index, "function": start}]})
+        deltas.append({"tool_calls": [{"index": index, "function": {"arguments": written[3:]}}]})
+    frame = {name: body[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+    chunks = [frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks.append(frame | {"choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+    chunks.append(frame | {"choices": [], "usage": body["usage"]})
+    return b"".join(b"data: %s\n\n" % json.dumps(c).encode() for c in chunks) + b"data: [DONE]\n\n"
+
+
 class Endpoint:
     """The server. `requests` holds the body of every request, `headers` its headers."""
 
@@ -145,9 +165,15 @@ class Endpoint:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 scripted = endpoint._next(body, dict(self.headers))
                 time.sleep(scripted.delay)
-                data = scripted.body if isinstance(scripted.body, bytes) else json.dumps(scripted.body).encode()
+                kind = "application/json"
+                if isinstance(scripted.body, bytes):
+                    data = scripted.body
+                elif body.get("stream") and scripted.status == 200:
+                    kind, data = "text/event-stream", _events(scripted.body)
+                else:
+                    data = json.dumps(scripted.body).encode()
                 self.send_response(scripted.status)
-                for name, value in {"Content-Type": "application/json", **scripted.headers}.items():
+                for name, value in {"Content-Type": kind, **scripted.headers}.items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
