@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 
@@ -46,6 +46,7 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     schema: str = "public"
+    """Empty in a source that names tables without saying where they are."""
     kind: str = "table"
     """`table`, `view`, `materialized view`, `foreign table` or `partitioned table`."""
     primary_key: tuple[str, ...] = ()
@@ -53,11 +54,13 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = ()
     checks: tuple[str, ...] = ()
     description: str | None = None
+    sources: tuple[str, ...] = ()
+    """Ids of the sources that say something of it; empty where its database has one set of documents only."""
 
     @property
     def qualified_name(self) -> str:
         """The name a query uses: bare inside `public`, else `schema.table`."""
-        return self.name if self.schema == "public" else f"{self.schema}.{self.name}"
+        return self.name if self.schema in ("public", "") else f"{self.schema}.{self.name}"
 
     def column(self, name: str) -> Column | None:
         """The column of this name in any letter case; an exact match wins."""
@@ -77,6 +80,8 @@ class Rule:
     depends_on: tuple[str, ...] = ()
     """Ids of the rules this one builds on, as the source states them."""
     synonyms: tuple[str, ...] = ()
+    source: str = ""
+    """Id of the source it comes from; empty where its database has one source of rules only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +110,23 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a source something stands."""
+
+    file: str
+    line: int = 0
+    """1-based; 0 where no line applies."""
+
+
+@dataclass(frozen=True, slots=True)
 class Database:
     name: str
     tables: tuple[Table, ...]
     rules: tuple[Rule, ...] = ()
     sources: tuple[Source, ...] = ()
     problems: tuple[Problem, ...] = ()
+    places: Mapping[tuple[str, ...], Place] = field(default_factory=dict, compare=False, repr=False)
+    """Where a fact stands, for messages: by (schema, table), (schema, table, column) or (rule id,)."""
 
     def table(self, name: str, schema: str = "public") -> Table | None:
         """The table of this name in any letter case; an exact match wins."""

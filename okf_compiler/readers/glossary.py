@@ -1,0 +1,238 @@
+"""A glossary of business rules in YAML, JSON or CSV: names, definitions, synonyms and what they depend on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from okf_compiler.model import Database, Place, Problem, Rule, Source
+from okf_compiler.names import slug
+from okf_compiler.rules import index
+from okf_compiler.settings import UserError
+from okf_compiler.text_files import DELIMITERS, is_delimiter_line, read_text, rows
+from okf_compiler.yaml_text import Entry, Items, YamlError, parse
+
+SOURCE_ID = "glossary"
+DEFAULT_TYPE = "business_rule"
+
+# What keys and headers call a rule's facts, reduced to letters and digits; the best name of each comes first.
+_KEYS = {
+    "id": "id ruleid termid identifier key code number no",
+    "name": "name term title rule concept metric businessterm word label knowledge entry begriff",
+    "description": "description desc summary explanation meaning context beschreibung",
+    "definition": "definition formula calculation expression sql logic computation businessdefinition text value "
+    "bedeutung",
+    "type": "type kind category ruletype",
+    "depends_on": "dependson depends dependencies dependency requires uses buildson childrenknowledge children",
+    "synonyms": "synonyms synonym aliases alias alsoknownas aka abbreviations abbreviation acronym acronyms othernames",
+}
+_ROLES = {word: (role, rank) for role, words in _KEYS.items() for rank, word in enumerate(words.split())}
+_LISTS = ("terms", "rules", "glossary", "entries", "definitions", "metrics", "concepts", "business_rules")
+"""Keys under which a glossary may keep its entries."""
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """One entry as the file has it: its own keys, and the line it starts on."""
+
+    facts: dict[str, Any]
+    line: int
+
+
+def read(path: Path) -> Database:
+    """The rules of one glossary file, or of every one in a folder; ids are given or made from the names.
+
+    `depends_on` names ids where the file has the rule, by id, name or synonym; what it does not have stays as it is
+    written, for another source to know. Entries and keys that cannot be read are problems.
+
+    Raises:
+        UserError: the file is missing, cannot be read at all, or has no entry.
+    """
+    problems: list[Problem] = []
+    places: dict[tuple[str, ...], Place] = {}
+    suffixes = (".yaml", ".yml", ".json", ".csv", ".tsv")
+    files = sorted(p for p in path.rglob("*") if p.suffix.lower() in suffixes) if path.is_dir() else [path]
+    rules: dict[str, Rule] = {}
+    for file in files:
+        for raw in _entries(file, problems):
+            rule = _rule(raw, str(file), problems)
+            if rule is not None:
+                rule = _with_free_id(rule, rules, Place(str(file), raw.line), problems)
+                rules[rule.id] = rule
+                places[(rule.id,)] = Place(str(file), raw.line)
+    if not rules:
+        raise UserError(
+            f"{path} has no business rule that can be read: a list of entries with name and definition was expected."
+            + "".join(f"\n{p}" for p in problems[:3]),
+            status=2,
+        )
+    return Database(
+        name=path.stem,
+        tables=(),
+        rules=tuple(_resolved(list(rules.values()))),
+        sources=(Source(SOURCE_ID, path.name, f"Glossary {path.name}"),),
+        problems=tuple(problems),
+        places=places,
+    )
+
+
+def _entries(path: Path, problems: list[Problem]) -> Iterator[_Raw]:
+    text = read_text(path, problems)
+    if path.suffix.lower() in (".csv", ".tsv"):
+        yield from _csv_entries(text, str(path), problems)
+        return
+    try:
+        documents = parse(text, str(path), problems)
+    except YamlError as error:
+        raise UserError(f"{path}:{error.line}: {error}. Correct the file and compile again.") from None
+    for document in documents:
+        yield from _yaml_entries(document, str(path), problems)
+
+
+def _csv_entries(text: str, file: str, problems: list[Problem]) -> Iterator[_Raw]:
+    def known(delimiter: str) -> int:
+        first = [r for r in rows(head, delimiter, "", []) if not is_delimiter_line(r)][:1]
+        return sum(_role(cell) is not None for row in first for cell in row.cells)
+
+    head = "\n".join(text.split("\n")[:200])
+    delimiter = max(DELIMITERS, key=known)
+    entries = [r for r in rows(text, delimiter, file, problems) if not is_delimiter_line(r)]
+    if not entries:
+        return
+    header, *rest = entries
+    for row in rest:
+        if any(cell.strip() for cell in row.cells[len(header.cells) :]):
+            problems.append(
+                Problem(
+                    f"the row has {len(row.cells)} cells and the header {len(header.cells)}, so it is not read; "
+                    "a text that holds the delimiter must stand in quotes",
+                    file,
+                    row.line,
+                )
+            )
+        else:
+            facts = {k: v.strip() for k, v in zip(header.cells, row.cells, strict=False) if v.strip() and k.strip()}
+            yield _Raw(facts, row.line)
+
+
+def _yaml_entries(node: Any, file: str, problems: list[Problem]) -> Iterator[_Raw]:
+    """Entries of a list, of a list under a known key, or of a mapping from names to definitions."""
+    if isinstance(node, Items):
+        for item, line in zip(node, node.lines, strict=True):
+            if isinstance(item, Entry):
+                yield _Raw(_named(item), line)
+            else:
+                problems.append(Problem(f"an entry is not a mapping: {str(item)[:80]!r}", file, line))
+        return
+    if not isinstance(node, Entry):
+        problems.append(Problem("a list of entries was expected", file))
+        return
+    inner = [key for key in node if key.lower() in _LISTS and isinstance(node[key], Items | Entry)]
+    for key in inner:
+        yield from _yaml_entries(node[key], file, problems)
+    for key, value in node.items():
+        if inner and key not in inner:
+            problems.append(Problem(f"the key {key!r} is not read", file, node.line))
+        elif not inner and isinstance(value, Entry):
+            yield _Raw({"name": key, **value}, value.line)
+        elif not inner:
+            yield _Raw({"name": key, "definition": value}, node.line)
+
+
+def _named(item: Entry) -> dict[str, Any]:
+    """The entry `- Active customer: a customer who …` has its name for a key."""
+    if len(item) == 1 and _role(next(iter(item))) is None:
+        ((name, value),) = item.items()
+        return {"name": name, **value} if isinstance(value, Entry) else {"name": name, "definition": value}
+    return item
+
+
+def _role(key: str) -> str | None:
+    return _ROLES.get(_reduce(key), (None, 0))[0]
+
+
+def _reduce(key: str) -> str:
+    return re.sub(r"[\W_]+", "", key.casefold())
+
+
+def _rule(raw: _Raw, file: str, problems: list[Problem]) -> Rule | None:
+    """The entry as a rule, with its dependencies as they are written; None where it has no name or says nothing."""
+
+    def problem(message: str) -> None:
+        problems.append(Problem(message, file, raw.line))
+
+    facts: dict[str, Any] = {}
+    unread = []
+    for role in _KEYS:
+        keys = [k for k in raw.facts if _role(k) == role and raw.facts[k] not in (None, "", [])]
+        keys.sort(key=lambda k: _ROLES[_reduce(k)][1])
+        for key in keys:
+            if role in ("depends_on", "synonyms"):
+                facts.setdefault(role, []).extend(_texts(raw.facts[key]))
+            elif role not in facts:
+                facts[role] = _text(raw.facts[key], key, problem)
+            elif role == "definition":
+                facts[role] += f"\n{key}: {_text(raw.facts[key], key, problem)}"
+            elif role == "name":
+                facts.setdefault("synonyms", []).append(_text(raw.facts[key], key, problem))
+            else:
+                unread.append(key)
+    unread += [k for k in raw.facts if _role(k) is None]
+    name = facts.get("name", "")
+    for key in unread:
+        problem(f"{name or 'an entry'}: the key {key!r} is not read")
+    if not name.strip():
+        problem("an entry has no name, so it is not read")
+        return None
+    if not (facts.get("definition") or facts.get("description")):
+        problem(f"{name}: has neither a definition nor a description, so it is not read")
+        return None
+    return Rule(
+        id=facts.get("id", ""),
+        name=name.strip(),
+        type=facts.get("type") or DEFAULT_TYPE,
+        description=facts.get("description", ""),
+        definition=facts.get("definition", ""),
+        depends_on=tuple(dict.fromkeys(facts.get("depends_on", ()))),
+        synonyms=tuple(s for s in dict.fromkeys(facts.get("synonyms", ())) if s != name),
+        source=SOURCE_ID,
+    )
+
+
+def _text(value: Any, key: str, problem: Callable[[str], None]) -> str:
+    if isinstance(value, str):
+        return value
+    problem(f"{key} is not a text; it is kept as JSON")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _texts(value: Any) -> list[str]:
+    """The items of a list, given as one or as a text with `;`, `|` or line breaks between them."""
+    items = value if isinstance(value, list) else re.split(r"[;|\n]", value) if isinstance(value, str) else [value]
+    texts = (item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items if item)
+    return [text.strip() for text in texts if text.strip()]
+
+
+def _with_free_id(rule: Rule, taken: dict[str, Rule], place: Place, problems: list[Problem]) -> Rule:
+    """The rule with an id of its own: the given one, else one made from the name."""
+    wanted = rule.id or slug(rule.name) or "rule"
+    others = (f"{wanted}-{n}" for n in range(2, len(taken) + 3))
+    free = wanted if wanted not in taken else next(id for id in others if id not in taken)
+    if rule.id and free != wanted:
+        problems.append(Problem(f"id {wanted} stands twice; this one became {free}", place.file, place.line))
+    return replace(rule, id=free)
+
+
+def _resolved(rules: Sequence[Rule]) -> Iterator[Rule]:
+    """The rules with ids for their dependencies; a list in one text is taken apart where it is no name itself."""
+    ids = index(rules)
+    for rule in rules:
+        found: list[str] = []
+        for text in rule.depends_on:
+            parts = [text] if text.casefold() in ids else [p.strip() for p in text.split(",")]
+            found += [ids.get(p.casefold(), p) for p in parts if p]
+        yield replace(rule, depends_on=tuple(d for d in dict.fromkeys(found) if d != rule.id))

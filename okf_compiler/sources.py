@@ -1,0 +1,286 @@
+"""Several sources, one database: tables from the first, meanings and rules from all, every conflict reported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from okf_compiler.draft import same_text, shorten
+from okf_compiler.model import Column, Database, ForeignKey, Place, Problem, Source, Table
+from okf_compiler.rules import combine_rules
+from okf_compiler.settings import did_you_mean
+
+_SUGGESTIONS = 50
+"""Near names are looked for this often; comparing every name with every other would take minutes on a large base."""
+
+_FAMILIES = {
+    "number": exp.DataType.NUMERIC_TYPES,
+    "text": exp.DataType.TEXT_TYPES,
+    "time": exp.DataType.TEMPORAL_TYPES,
+    "boolean": {exp.DataType.Type.BOOLEAN},
+    "json": {exp.DataType.Type.JSON, exp.DataType.Type.JSONB},
+    "uuid": {exp.DataType.Type.UUID},
+    "array": exp.DataType.ARRAY_TYPES,
+}
+_LOOSE = {"string": "text", "str": "text", "number": "number", "datetime": "time", "bool": "boolean"}
+"""Words of dictionaries that are no type of PostgreSQL."""
+
+
+def combine(base: Database, *others: Database) -> Database:
+    """The tables of `base` with what the others say of them, and everybody's rules.
+
+    What stands where two sources differ is always reported: of meanings and descriptions, the later source's; of
+    types and keys, the base's, because it is nearest to the database. A table or column that only another source
+    knows is a problem, not a table. Foreign keys, unique columns and checks of the others are added; a column that
+    another source calls never null says so in its meaning.
+    """
+    databases = _numbered([base, *others])
+    tables = _Tables(databases[0])
+    for other in databases[1:]:
+        tables.add(other)
+    rules, rule_problems = combine_rules(databases)
+    return Database(
+        name=base.name,
+        tables=tuple(tables.finish()),
+        rules=rules,
+        sources=tuple(source for database in databases for source in database.sources),
+        problems=(*(p for database in databases for p in database.problems), *tables.problems, *rule_problems),
+        places={key: place for database in reversed(databases) for key, place in database.places.items()},
+    )
+
+
+def _numbered(databases: Sequence[Database]) -> list[Database]:
+    """The databases with source ids that are unique among them: a second `dictionary` is `dictionary-2`."""
+    taken: set[str] = set()
+    renamed = []
+    for database in databases:
+        ids: dict[str, str] = {}
+        for source in database.sources:
+            others = (f"{source.id}-{n}" for n in range(2, len(taken) + 3))
+            ids[source.id] = source.id if source.id not in taken else next(id for id in others if id not in taken)
+            taken.add(ids[source.id])
+        renamed.append(
+            replace(
+                database,
+                sources=tuple(replace(s, id=ids[s.id]) for s in database.sources),
+                tables=tuple(replace(t, sources=tuple(ids.get(s, s) for s in t.sources)) for t in database.tables),
+                rules=tuple(replace(r, source=ids.get(r.source, r.source)) for r in database.rules),
+            )
+        )
+    return renamed
+
+
+@dataclass(frozen=True)
+class _Described:
+    """One table of a further source, and the title of that source."""
+
+    table: Table
+    source: str
+    places: Mapping[tuple[str, ...], Place]
+
+    def place(self, column: str = "") -> Place:
+        key = (self.table.schema, self.table.name, *([column] if column else []))
+        return self.places.get(key, Place(self.source))
+
+
+class _Tables:
+    """The base's tables while the other sources add to them."""
+
+    def __init__(self, base: Database) -> None:
+        self.problems: list[Problem] = []
+        self.base = base
+        self.tables = [
+            replace(t, schema=t.schema or "public", sources=t.sources or _sources_of(t, base.sources))
+            for t in base.tables
+        ]
+        self.by_name: dict[str, list[int]] = {}
+        for position, table in enumerate(self.tables):
+            self.by_name.setdefault(table.name.lower(), []).append(position)
+        self.said: dict[tuple[str, ...], str] = {}
+        """Title of the source that a meaning or description comes from; the base's where there is no entry."""
+        self.suggested = 0
+
+    def finish(self) -> list[Table]:
+        return [replace(t, foreign_keys=tuple(self._key(t, k) for k in t.foreign_keys)) for t in self.tables]
+
+    def add(self, other: Database) -> None:
+        title = other.sources[0].title if other.sources else other.name
+        for table in other.tables:
+            described = _Described(table, title, other.places)
+            position = self._find(described)
+            if position is not None:
+                self.tables[position] = self._merge(self.tables[position], described)
+
+    def _problem(self, message: str, place: Place) -> None:
+        self.problems.append(Problem(message, place.file, place.line))
+
+    def _find(self, described: _Described) -> int | None:
+        """The base's table of this name, in any letter case; an exact name, and then `public`, comes first."""
+        wanted = described.table
+        found = [
+            position
+            for position in self.by_name.get(wanted.name.lower(), [])
+            if not wanted.schema or self.tables[position].schema.lower() == wanted.schema.lower()
+        ]
+        exact = [p for p in found if self.tables[p].name == wanted.name] or found
+        public = [p for p in exact if self.tables[p].schema == "public"] or exact
+        if len(public) == 1:
+            return public[0]
+        place = described.place()
+        if public:
+            names = ", ".join(self.tables[p].qualified_name for p in public)
+            self._problem(f"table {wanted.name} could be {names}; its description is not used. Name the schema", place)
+        else:
+            near = self._near(wanted.qualified_name, (t.qualified_name for t in self.tables))
+            self._problem(f"there is no table {wanted.qualified_name!r} to describe{near}", place)
+        return None
+
+    def _near(self, name: str, known: Iterable[str]) -> str:
+        self.suggested += 1
+        return did_you_mean(name, known) if self.suggested <= _SUGGESTIONS else "."
+
+    # --- one table ---
+
+    def _merge(self, table: Table, described: _Described) -> Table:
+        new = described.table
+        columns = {c.name: c for c in table.columns}
+        for column in new.columns:
+            own = table.column(column.name)
+            if own is not None:
+                columns[own.name] = self._column(table, columns[own.name], column, described)
+            elif table.columns:
+                near = self._near(column.name, columns)
+                self._problem(
+                    f"there is no column {column.name!r} in {table.qualified_name}{near}", described.place(column.name)
+                )
+            else:
+                columns[column.name] = column  # the base knows the table's name only
+        merged = replace(table, columns=tuple(columns.values()))
+        key = (table.schema, table.name)
+        return replace(
+            merged,
+            description=self._text(
+                key, f"table {table.qualified_name}", (table.description, new.description), described, described.place()
+            ),
+            primary_key=self._primary_key(merged, described),
+            unique=(*table.unique, *self._known(merged, (u for u in new.unique), (*table.unique, table.primary_key))),
+            foreign_keys=(*table.foreign_keys, *self._new_keys(merged, new)),
+            checks=(*table.checks, *(c for c in new.checks if c not in table.checks)),
+            sources=tuple(dict.fromkeys((*table.sources, *new.sources))),
+        )
+
+    def _column(self, table: Table, own: Column, new: Column, described: _Described) -> Column:
+        name = f"{table.qualified_name}.{own.name}"
+        place = described.place(new.name)
+        if own.type and new.type and types_disagree(own.type, new.type):
+            both = f"{own.type} in {self._base_title()} and {new.type} in {described.source}"
+            self._problem(f"{name} is {both}; {own.type} stands", place)
+        key = (table.schema, table.name, own.name)
+        meaning = self._text(key, name, (own.meaning, new.meaning), described, place)
+        if own.nullable and not new.nullable:
+            meaning = f"{meaning}\nNever null." if meaning else "Never null."
+        return replace(
+            own,
+            type=own.type or new.type,
+            meaning=meaning,
+            fields=own.fields or new.fields,
+            enum_labels=own.enum_labels or new.enum_labels,
+        )
+
+    def _text(
+        self, key: tuple[str, ...], what: str, texts: tuple[str | None, str | None], described: _Described, place: Place
+    ) -> str | None:
+        """Of two texts the later one, reported where they differ; one that holds the other whole says both."""
+        old, new = texts
+        if not new or not new.strip():
+            return old
+        before = self.said.get(key, self._base_title())
+        self.said[key] = described.source
+        if not old or same_text(old, new) or _holds(new, old):
+            return new
+        if _holds(old, new):
+            return old
+        both = f"{shorten(old)} in {before}, and {shorten(new)} in {described.source}"
+        self._problem(f"{what} has two meanings: {both}, which stands", place)
+        return new
+
+    def _base_title(self) -> str:
+        return self.base.sources[0].title if self.base.sources else self.base.name
+
+    def _primary_key(self, table: Table, described: _Described) -> tuple[str, ...]:
+        (new,) = self._known(table, [described.table.primary_key], ()) or [()]
+        if new and table.primary_key and set(new) != set(table.primary_key):
+            first, second = f"({', '.join(table.primary_key)})", f"({', '.join(new)})"
+            both = f"{first} in {self._base_title()} and {second} in {described.source}"
+            self._problem(f"the primary key of {table.qualified_name} is {both}; the first stands", described.place())
+        return table.primary_key or new
+
+    def _known(
+        self, table: Table, groups: Iterable[tuple[str, ...]], had: Sequence[tuple[str, ...]]
+    ) -> list[tuple[str, ...]]:
+        """The groups as the table spells their columns; one with an unknown column, or already there, is left out."""
+        found = []
+        for group in groups:
+            columns = [table.column(name) for name in group]
+            names = tuple(c.name for c in columns if c is not None)
+            if names and len(names) == len(group) and set(names) not in [set(h) for h in had]:
+                found.append(names)
+        return found
+
+    def _new_keys(self, table: Table, new: Table) -> list[ForeignKey]:
+        had = {(k.columns, k.ref_table.lower()) for k in table.foreign_keys}
+        keys = []
+        for key in new.foreign_keys:
+            columns = self._known(table, [key.columns], ())
+            if columns and (columns[0], key.ref_table.lower()) not in had:
+                keys.append(replace(key, columns=columns[0]))
+        return keys
+
+    def _key(self, table: Table, key: ForeignKey) -> ForeignKey:
+        """The foreign key with the schema and spelling of the table it refers to, where its source gave none."""
+        if key.ref_schema:
+            return key
+        found = [self.tables[p] for p in self.by_name.get(key.ref_table.lower(), [])]
+        found.sort(key=lambda t: (t.schema != table.schema, t.schema != "public"))
+        target = found[0] if found else Table(key.ref_table, (), schema="public")
+        return replace(key, ref_schema=target.schema, ref_table=target.name)
+
+
+def _sources_of(table: Table, sources: Sequence[Source]) -> tuple[str, ...]:
+    """Ids of a base's sources that speak of the table: not its rules, and meanings only where it has any."""
+    described = any(c.meaning or c.fields for c in table.columns)
+    return tuple(s.id for s in sources if s.id != "kb" and (s.id != "column_meaning_base" or described))
+
+
+def _holds(text: str, part: str) -> bool:
+    """Whether `text` is `part` with lines before or behind it."""
+    inner = " ".join(part.split()).casefold()
+    outer = " ".join(text.split()).casefold()
+    return outer.startswith(inner + " ") or outer.endswith(" " + inner)
+
+
+def types_disagree(one: str, other: str) -> bool:
+    """Whether two types are of different families; a type that is no known one agrees with everything.
+
+    >>> types_disagree("character varying(20)", "TEXT"), types_disagree("bigint", "timestamp")
+    (False, True)
+    >>> types_disagree("mood", "text")
+    False
+    """
+    families = {_family(one), _family(other)}
+    return None not in families and len(families) > 1
+
+
+def _family(type: str) -> str | None:
+    word = re.sub(r"\s*\(.*", "", type.strip().lower())
+    if word in _LOOSE:
+        return _LOOSE[word]
+    try:
+        kind = exp.DataType.build(type, dialect="postgres").this
+    except (SqlglotError, ValueError):
+        return None
+    return next((family for family, kinds in _FAMILIES.items() if kind in kinds), None)
