@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,9 @@ from okf_agent.engines import Server
 from okf_compiler.settings import UserError
 
 CONNECT_SECONDS = 10
+RECOVERY_SECONDS = 30
+RECOVERING = ("system is starting up", "system is in recovery mode", "not yet accepting connections")
+"""What a server says for a while after a crash."""
 ADMIN_PASSWORD = "POSTGRES_PASSWORD"
 AGENT_PASSWORD = "AGENT_DB_PASSWORD"
 
@@ -51,13 +55,23 @@ def connect_agent(server: Server, dbname: str) -> Iterator[psycopg.Connection[An
 
 
 def _connect(params: Mapping[str, Any], dbname: str, secret: str) -> psycopg.Connection[Any]:
-    defaults = {"connect_timeout": CONNECT_SECONDS, "application_name": "okf-agent"}
-    try:
-        return psycopg.connect(
-            **{**defaults, **params, "dbname": dbname, "client_encoding": "UTF8", "autocommit": True}
-        )
-    except psycopg.Error as error:
-        raise explain(str(error), params, dbname, secret) from None
+    settings = {
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": "okf-agent",
+        **params,
+        "dbname": dbname,
+        "client_encoding": "UTF8",
+        "autocommit": True,
+    }
+    end = time.monotonic() + RECOVERY_SECONDS
+    while True:
+        try:
+            return psycopg.connect(**settings)
+        except psycopg.Error as error:
+            passing = any(sign in str(error) for sign in RECOVERING)
+            if not passing or time.monotonic() > end:
+                raise explain(str(error), params, dbname, secret) from None
+            time.sleep(0.2)
 
 
 def explain(message: str, params: Mapping[str, Any], dbname: str, secret: str) -> UserError:

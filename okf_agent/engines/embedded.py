@@ -18,6 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from okf_agent.engines.binaries import (
     running_as_root,
     server_account,
 )
+from okf_agent.engines.pidfile import PidFile, alive, answering, end_orphans, forget_stale, read_pid_file
 from okf_compiler.settings import UserError
 
 ADMIN = "postgres"
@@ -49,8 +51,6 @@ ROOT_HOMES = (Path("/var/lib/okf-agent"), Path("/var/tmp/okf-agent"))
 """Where root keeps the data if the server's account cannot enter the workspace."""
 IGNORED_VARIABLES = {"hostaddr": "", "options": "", "sslmode": "disable", "channel_binding": "disable"}
 """PG* variables that are meant for another server and would keep us from ours."""
-DEAD_PID = 99_999_999
-"""Above every system's highest process id."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,6 @@ class Place:
         return filelock.FileLock(self.home / "postgres.lock", timeout=LOCK_SECONDS)
 
 
-@dataclass(frozen=True)
-class PidFile:
-    """What a running server says of itself in postmaster.pid."""
-
-    pid: int
-    port: int
-    socket_folder: Path
-    ready: bool
-    memory_key: str
-
-
 def start(root: Path, agent_user: str, programs: Path | None = None) -> Server:
     """The server of the workspace `root`: found running (a few ms), started, or made (under 1 s).
 
@@ -97,13 +86,13 @@ def start(root: Path, agent_user: str, programs: Path | None = None) -> Server:
     """
     try:
         place = find_place(root)
-        if running := _running(place):
+        if running := answering(place.data):
             return _server(place, running, agent_user)
         place.home.mkdir(parents=True, exist_ok=True)
         if place.account and not can_enter(place.home, place.account):
             place.home.chmod(0o711)
         with place.lock:
-            running = _running(place) or _start(place, programs or find_programs())
+            running = answering(place.data) or _start(place, programs or find_programs())
         return _server(place, running, agent_user)
     except filelock.Timeout:
         raise UserError(
@@ -120,7 +109,7 @@ def stop(root: Path) -> bool:
     if not place.data.is_dir():
         return False
     with place.lock:
-        if not _running(place) and not _alive(place):
+        if not answering(place.data) and not alive(place.data):
             return False
         _stop(place, enterable_programs(find_programs(), place.account, place.home))
         return True
@@ -161,22 +150,51 @@ def _start(place: Place, programs: Path) -> PidFile:
             f"{place.data} was made by PostgreSQL {found}, and this is PostgreSQL {version}.\n"
             f"Move that folder away: the next start makes a new one and loads the dumps again."
         )
-    if _alive(place):  # it lives but does not answer: its socket was removed, or it is stuck
-        _stop(place, programs)
+    if alive(place.data):
+        if running := _wait(place, START_SECONDS):
+            return running
+        _stop(place, programs)  # it does not answer: its socket was removed, or it is stuck
     else:
-        _forget_stale_pid(place)
+        forget_stale(place.data, place.account)
+        end_orphans(place.data)
     _rotate_log(place.data / "server.log")
     options = f"-p {PORT} -k {_socket_folder(place)} -c listen_addresses="
     if sys.platform == "win32":
         options = f"-p {_free_port()} -c listen_addresses=127.0.0.1"
     # The text of a failed statement may hold people's data: it does not belong in a log.
     options += " -c log_min_error_statement=panic"
-    _run(place, programs, "pg_ctl", "-D", ".", "-w", "-t", START_SECONDS, "-l", "server.log",
-         "-o", options, "start")  # fmt: skip
-    running = _running(place)
+    _start_server(place, programs, options)
+    running = answering(place.data)
     if running is None:
         raise UserError(_explain(_tail(place.data / "server.log"), place.data))
     return running
+
+
+def _start_server(place: Place, programs: Path, options: str, tries: int = 20) -> None:
+    """pg_ctl start; again while backends of a killed server are still ending."""
+    for left in reversed(range(tries)):
+        try:
+            _run(place, programs, "pg_ctl", "-D", ".", "-w", "-t", START_SECONDS, "-l", "server.log",
+                 "-o", options, "start")  # fmt: skip
+            return
+        except UserError as error:
+            if "shared memory block" not in str(error) or not left:
+                raise
+            end_orphans(place.data)
+            time.sleep(0.5)
+
+
+def _wait(place: Place, seconds: float) -> PidFile | None:
+    """The server once it has started or recovered; None if it is ready and yet does not answer."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if running := answering(place.data):
+            return running
+        found = read_pid_file(place.data)
+        if found is None or found.ready:
+            return None
+        time.sleep(0.1)
+    return None
 
 
 def _initialise(place: Place, programs: Path) -> None:
@@ -247,74 +265,6 @@ def _server(place: Place, running: PidFile, agent_user: str) -> Server:
         )
     where = {"host": str(running.socket_folder), "port": running.port, **IGNORED_VARIABLES}
     return Server("embedded", {**where, "user": ADMIN}, {**where, "user": agent_user})
-
-
-def _read_pid_file(data: Path) -> PidFile | None:
-    """postmaster.pid, or None if there is no whole one. Lines: pid, data, start, port, socket folder, …"""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
-    try:
-        with os.fdopen(os.open(data / "postmaster.pid", flags), encoding="utf-8", errors="replace") as file:
-            lines = [*file.read(10_000).split("\n"), *[""] * 8]
-        port = int(lines[3] or PORT)
-        return PidFile(int(lines[0]), port, data / lines[4].strip(), lines[7].strip() == "ready", lines[6])
-    except (FileNotFoundError, ValueError):
-        return None
-
-
-def _running(place: Place) -> PidFile | None:
-    """The server, if it says that it is ready and takes connections."""
-    found = _read_pid_file(place.data)
-    if found is None or not found.ready:
-        return None
-    try:
-        if sys.platform == "win32":
-            socket.create_connection(("127.0.0.1", found.port), timeout=5).close()
-        else:
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.settimeout(5)
-                probe.connect(str(found.socket_folder / f".s.PGSQL.{found.port}"))
-    except OSError:
-        return None
-    return found
-
-
-def _alive(place: Place) -> bool:
-    """Whether the process in postmaster.pid is a server of this data folder, and not a later one's number."""
-    found = _read_pid_file(place.data)
-    if found is None or sys.platform == "win32":  # there pg_ctl asks the server itself
-        return False
-    try:
-        os.kill(found.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    process = Path("/proc", str(found.pid))
-    if process.is_dir():
-        return (process / "cwd").resolve() == place.data.resolve()
-    result = subprocess.run(["ps", "-o", "comm=", "-p", str(found.pid)], capture_output=True, text=True)
-    return "postgres" in result.stdout
-
-
-def _forget_stale_pid(place: Place) -> None:
-    """Point a stale postmaster.pid at a process that cannot exist.
-
-    PostgreSQL would take any living process of that number for its server. The line with the shared memory
-    key is kept: with it PostgreSQL notices backends that outlived a killed server.
-    """
-    file = place.data / "postmaster.pid"
-    found = _read_pid_file(place.data)
-    if found is None:
-        file.unlink(missing_ok=True)
-        return
-    key = " ".join(part for part in found.memory_key.split() if part.isdecimal())
-    fresh = file.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="\n") as out:
-        out.write(f"{DEAD_PID}\n{place.data}\n0\n{PORT}\n\n\n{key}\n")
-    if place.account and sys.platform != "win32":
-        os.chown(fresh, place.account.uid, place.account.gid)
-    fresh.replace(file)
 
 
 def _socket_folder(place: Place) -> Path:
