@@ -142,6 +142,7 @@ class Database:
             raise QueryError("Only the rows of a SELECT can be copied.")
         limit = self.limits.statement_timeout_s if seconds is None else seconds
         with self._errors(statement.text, limit), self._transaction(limit, None) as session:
+            self._refuse_functions(session, statement)
             describe(session, statement.text)
             self._refuse_cost(session, statement.text)
             yield copied(session, statement.text)
@@ -167,6 +168,7 @@ class Database:
 
     def _open(self, session: Session, statement: sql_text.Statement, max_chars: int | None) -> tuple[Shape, Batches]:
         """Describe the statement and send it; rows come as the batches are read."""
+        self._refuse_functions(session, statement)
         if statement.kind == "show":
             session.pgconn.send_query_params(statement.text.encode(), None)
             return receive(session, None, max_chars)
@@ -179,6 +181,11 @@ class Database:
         self._refuse_cost(session, statement.text)
         session.pgconn.send_query_params(wrapped(statement.text, shape, max_chars).encode(), None)
         return receive(session, shape, max_chars)
+
+    def _refuse_functions(self, session: Session, statement: sql_text.Statement) -> None:
+        """See `sql_text.refuse_functions`; what an allowed function left in the session goes with the session."""
+        allowed = self.limits.allow_functions
+        session.spent = sql_text.refuse_functions(statement.text, session.foreign, allowed)
 
     def _refuse_cost(self, session: Session, sql: str) -> None:
         """Refuse a query whose planner's cost is above `database.max_cost`.
@@ -228,7 +235,7 @@ class Database:
             try:
                 yield session
                 self._end(session)
-            except psycopg.Error:
+            except (psycopg.Error, QueryError):
                 self._end(session)
                 raise
             except BaseException:
@@ -277,7 +284,7 @@ class Database:
     def _end(self, session: Session) -> None:
         """Roll back and empty the session for the next query; whatever is not plainly so is closed."""
         status = session.pgconn.transaction_status
-        if status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
+        if not session.spent and status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
             with contextlib.suppress(psycopg.Error, Stopped):
                 session.execute("ROLLBACK")
                 session.execute("DISCARD ALL")

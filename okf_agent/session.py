@@ -76,6 +76,11 @@ class Session(psycopg.Connection[Any]):
 
     watch: Watch | None = None
     server_timeout_ms: int = 0
+    """The role's own statement_timeout, 0 for none."""
+    spent: bool = False
+    """Something was called that DISCARD ALL may not undo: the session must not be used again."""
+    foreign: frozenset[str] = frozenset()
+    """Names of functions the role may call that are not PostgreSQL's own."""
 
     def wait(self, gen: PQGen[RV], interval: float = TICK_S, timeout: float | None = None) -> RV:
         if self.watch is None:
@@ -117,16 +122,28 @@ class Session(psycopg.Connection[Any]):
             self.close()
 
 
+FACTS = """
+SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'
+UNION ALL
+SELECT proname FROM pg_catalog.pg_proc p
+WHERE pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
+  AND pronamespace <> 'information_schema'::pg_catalog.regnamespace
+  AND pg_catalog.has_function_privilege(oid, 'EXECUTE')
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc o
+                  WHERE o.proname = p.proname AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)"""
+
+
 def open_session(params: Mapping[str, Any], dbname: str) -> Session:
-    """A new session. It reads once what statement_timeout the role has, to know whether it needs ours.
+    """A new session, with what it has to know of its role.
 
     Raises:
         psycopg.OperationalError: the server cannot be reached.
     """
     session = postgres.connect(params, dbname, read_only=True, autocommit=True, factory=Session)
     try:
-        row = session.execute("SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'").fetchone()
-        session.server_timeout_ms = int(row[0]) if row else 0
+        (timeout, *names) = [row[0] for row in session.execute(FACTS)]
+        session.server_timeout_ms = int(timeout)
+        session.foreign = frozenset(names)
     except BaseException:
         session.close()
         raise

@@ -16,6 +16,7 @@ from okf_agent.sql_text import significant
 Ask = Callable[..., list[tuple[Any, ...]]]
 """Rows of a query over the catalogue, run as the same role: (query, *parameters)."""
 
+NO_RIGHT = "This will never be allowed: the role that runs queries has no right to it. Answer without it."
 MAX_MESSAGE = 1_000
 MAX_LINE = 160
 _NEVER_STATES = ("42501", "25006")
@@ -88,7 +89,7 @@ def explain(error: psycopg.Error, sql: str, params: Mapping[str, Any], ask: Ask)
     for label, text in (("DETAIL", error.diag.message_detail), ("HINT", error.diag.message_hint)):
         if text:
             lines.append(f"{label}: {_short(text)}")
-    lines += [NEVER] if never else _help(error, state, sql, ask)
+    lines += [NO_RIGHT if state == "42501" else NEVER] if never else _help(error, state, sql, ask)
     return QueryError(_redacted("\n".join(lines), params), sqlstate=state, never=never)
 
 

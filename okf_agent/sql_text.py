@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,11 +102,35 @@ def parse(sql: str) -> Statement:
     text = _single(text)
     tokens = significant(text)
     kind = _kind(tokens, text)
-    _refuse_functions(tokens)
     if kind == "explain":
         start = _explained(tokens)
         return Statement(text, "explain", text[start:], text[:start])
     return Statement(text, kind, text)
+
+
+def refuse_functions(sql: str, foreign: Collection[str], allowed: Collection[str]) -> bool:
+    """Refuse calls of functions that act or run SQL given as text, and of those that do not belong to PostgreSQL.
+
+    `foreign` are the names people or extensions brought, `allowed` those of `database.allow_functions`, with or
+    without a schema. True if one of them is called: then the session cannot be known to be as it was.
+
+    Raises:
+        SqlTextError: names the function.
+    """
+    may = {name.rsplit(".", 1)[-1].lower() for name in allowed}
+    brought = False
+    for name in _called(sql):
+        if name in may:
+            brought = True
+        elif DENIED_FUNCTION.fullmatch(name):
+            raise SqlTextError(f"The function {name}() does more than read tables. {NEVER}", never=True)
+        elif name in foreign:
+            raise SqlTextError(
+                f"The function {name}() is not PostgreSQL's own, and only those named in database.allow_functions "
+                "may be called. Write what it does as a query.",
+                never=True,
+            )
+    return brought
 
 
 def tokens(sql: str) -> Iterator[Token]:
@@ -188,12 +212,14 @@ def _single(sql: str) -> str:
     """The one statement of the text, from its first character to its last that is not `;` or a comment."""
     statements = 0
     open_statement = False
-    end = 0
+    start = end = 0
     for token in tokens(sql):
         if token.kind in ("space", "comment"):
             continue
         if token.text == ";" and token.kind == "other":
             open_statement = False
+            if not statements:
+                start = token.start + 1
             continue
         if not open_statement:
             statements += 1
@@ -204,7 +230,7 @@ def _single(sql: str) -> str:
     if not statements:
         what = "only a comment" if sql.strip(" \t\r\n;") else "empty"
         raise SqlTextError(f"The SQL is {what}. Send one SELECT statement.")
-    return sql[:end].lstrip()
+    return sql[start:end].lstrip()
 
 
 def _refuse_several(rest: str) -> None:
@@ -248,16 +274,21 @@ def _after_as(words: list[str], bracket: int) -> bool:
     return bracket > 0 and words[bracket - 1] in ("AS", "MATERIALIZED")
 
 
-def _refuse_functions(tokens: list[Token]) -> None:
-    """Functions that act or run SQL given as text."""
-    for token, after in itertools.pairwise(tokens):
-        name = token.name
-        if name is None:
+def _called(sql: str) -> list[str]:
+    """The names that stand before a bracket: functions, among other things.
+
+    Raises:
+        SqlTextError: a name in a form that cannot be read here.
+    """
+    names = []
+    for token, after in itertools.pairwise(significant(sql)):
+        if token.name is None:
             continue
-        if token.kind == "quoted" and token.text[0] in "uU" and after.text.upper() == "UESCAPE":
-            raise SqlTextError("An identifier with UESCAPE is not taken. Write the name as it is, in double quotes.")
-        if after.text == "(" and DENIED_FUNCTION.fullmatch(name):
-            raise SqlTextError(f"The function {name}() does something other than read tables. {NEVER}", never=True)
+        if token.text[0] in "uU" and token.kind == "quoted" and after.text.upper() == "UESCAPE":
+            raise SqlTextError("A name with UESCAPE is not taken. Write it as it is, in double quotes.")
+        if after.text == "(":
+            names.append(token.name)
+    return names
 
 
 def _explained(tokens: list[Token]) -> int:
