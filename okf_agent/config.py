@@ -127,6 +127,6 @@ def load_config(root: Path | None = None) -> Config:
 
 def load_env(path: Path) -> None:
     """Put the variables of a `.env` file into the environment, where it does not have them yet."""
-    for name, value in dotenv_values(path, encoding="utf-8-sig").items():
+    for name, value in dotenv_values(path, encoding="utf-8-sig", interpolate=False).items():
         if value:
             os.environ.setdefault(name, value)

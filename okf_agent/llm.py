@@ -33,6 +33,8 @@ SENT_BACK = {
     "vertex_ai": ("thinking_blocks", "provider_specific_fields"),
 }
 """Fields beside content and calls that must come back in the next turn, by provider; others reject them."""
+NULL_CONTENT = ("gemini", "vertex_ai")
+"""Providers for whom an empty text beside tool calls must be absent; for the others it is ""."""
 MARKS_CACHE = ("anthropic", "bedrock")
 """Providers that cache a prefix only where the request marks its end; the others do it by themselves."""
 
@@ -220,8 +222,8 @@ class Model:
     def _sent_back(self, data: Mapping[str, Any], calls: Sequence[ToolCall]) -> Message:
         """The assistant message of the next request: what every provider takes, and what this one needs."""
         kept = SENT_BACK.get(self.provider, ())
-        # "" and not null beside tool calls: some providers reject the one that is absent, none this.
-        sent: Message = {"role": "assistant", "content": data.get("content") or ""}
+        empty = None if calls and self.provider in NULL_CONTENT else ""
+        sent: Message = {"role": "assistant", "content": data.get("content") or empty}
         if calls:
             sent["tool_calls"] = [
                 sent_call(call, original if "provider_specific_fields" in kept else {})

@@ -16,7 +16,7 @@ import pytest
 from support.endpoint import Endpoint, Scripted, calls, error, reply, text
 
 from okf_agent.config import ModelSection, Price
-from okf_agent.llm import ContextOverflow, Model, OutOfTime
+from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply
 from okf_agent.model_errors import redact
 from okf_agent.run import Message
 from okf_compiler.settings import UserError
@@ -131,6 +131,61 @@ def test_reasoning_goes_back_to_those_who_need_it_and_to_no_other(name: str, kep
         assert first.reasoning == "I think."
         client.complete([*ASK, first.message, {"role": "tool", "tool_call_id": "call_1", "content": "1"}], [TOOL])
     assert endpoint.requests[1]["messages"][1].get("reasoning_content") == ("I think." if kept else None)
+
+
+SQL_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "run_sql",
+        "description": "Run it",
+        "parameters": {"type": "object", "properties": {"sql": {"type": "string"}}},
+    },
+}
+
+
+def two_turns(endpoint: Endpoint, name: str) -> Reply:
+    """The first reply of a conversation over an endpoint, after a second turn has carried it back."""
+    client = Model(ModelSection(name=name, api_base=endpoint.url.removesuffix("/v1")))
+    begin = [{"role": "system", "content": "You count."}, *ASK]
+    first = client.complete(begin, [SQL_TOOL])
+    (call,) = first.tool_calls
+    assert (call.name, json.loads(call.arguments)) == ("run_sql", {"sql": "SELECT 1"})
+    client.complete([*begin, first.message, {"role": "tool", "tool_call_id": call.id, "content": "1"}], [SQL_TOOL])
+    return first
+
+
+def test_anthropics_thinking_comes_back_signed_and_its_cache_is_marked() -> None:
+    # The shape of a reply of /v1/messages with extended thinking, after Anthropic's documentation.
+    content = [
+        {"type": "thinking", "thinking": "Count them.", "signature": "signed"},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "toolu_1", "name": "run_sql", "input": {"sql": "SELECT 1"}},
+    ]
+    usage = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 0}
+    body = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": content}
+    with Endpoint([Scripted({**body, "stop_reason": "tool_use", "usage": usage})], forever=True) as endpoint:
+        first = two_turns(endpoint, "anthropic/claude-sonnet-4-5")
+    assert (first.content, first.reasoning) == ("I look.", "Count them.")
+    assert (first.usage.input_tokens, first.usage.cached_tokens) == (110, 100) and first.usage.cost_usd
+    earlier, later = endpoint.requests
+    assert later["messages"][1] == {"role": "assistant", "content": content}
+    assert earlier["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert later["messages"][-1]["content"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+def test_geminis_thought_signature_comes_back_beside_its_call() -> None:
+    # The shape of a reply of generateContent with thoughts, after Google's documentation.
+    call = {"functionCall": {"name": "run_sql", "args": {"sql": "SELECT 1"}}, "thoughtSignature": "c2lnbmVk"}
+    parts = [{"text": "Count them.", "thought": True}, call]
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 18, "thoughtsTokenCount": 3}
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+    with Endpoint([Scripted({"candidates": [candidate], "usageMetadata": usage})], forever=True) as endpoint:
+        first = two_turns(endpoint, "gemini/gemini-2.5-flash")
+    assert first.reasoning == "Count them." and first.usage.reasoning_tokens == 3
+    _, sent, result = endpoint.requests[1]["contents"]
+    (part,) = sent["parts"]
+    assert part["thoughtSignature"] == "c2lnbmVk" and part["function_call"]["args"] == {"sql": "SELECT 1"}
+    assert result["parts"][0]["function_response"]["name"] == "run_sql"
 
 
 def date_header() -> str:
