@@ -99,6 +99,9 @@ def _with_progress(documents: Mapping[str, Documents], out: Path | None) -> Iter
         yield from pairs
         return
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import Progress
 
-    yield from track(pairs, "Compiling", total=len(documents), console=Console(stderr=True), transient=True)
+    # Reports printed meanwhile go above the bar, but only while both go to the terminal: elsewhere they stay in stdout.
+    bar = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
+    with bar:
+        yield from bar.track(pairs, total=len(documents), description="Compiling")

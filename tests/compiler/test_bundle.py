@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command import run
+from support.command import SCRIPTS, run
 from support.documents import RULES, rule, write_documents
 
 from okf_compiler import frontmatter
@@ -291,3 +291,19 @@ def test_a_full_output_is_one_message(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode != 0 and "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_sees_progress_and_a_pipe_gets_the_reports(tmp_path: Path) -> None:
+    import pexpect
+
+    for name in ("a", "b"):
+        write_documents(tmp_path / "data", name)
+    command = f"{SCRIPTS / 'okf-compiler'} compile all --data data --out out > reports.txt"
+    child = pexpect.spawn("/bin/sh", ["-c", command], cwd=str(tmp_path), encoding="utf-8", timeout=60)
+    child.expect("Compiling")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    reports = (tmp_path / "reports.txt").read_text(encoding="utf-8")
+    assert [line.split(":")[0] for line in reports.splitlines() if line.startswith(("a:", "b:"))] == ["a", "b"]
