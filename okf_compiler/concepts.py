@@ -71,6 +71,7 @@ class _Writer:
 
     def table(self, table: Table) -> Concept:
         described = any(c.meaning or c.fields for c in table.columns)
+        default = ("schema", *["column_meaning_base"] * described)
         parts = [
             Part("Schema", _schema(table)),
             Part("JSON fields", _json_fields(table)),
@@ -83,13 +84,13 @@ class _Writer:
                 TABLE_TYPE,
                 table.qualified_name,
                 table.description or _table_description(table),
-                [self.sources[id] for id in ("schema", *["column_meaning_base"] * described) if id in self.sources],
+                [self.sources[id] for id in table.sources or default if id in self.sources],
             ),
             body=markdown.join(p for p in parts if p.text),
         )
 
     def rule(self, rule: Rule) -> Concept:
-        kb = self.sources.get("kb")
+        source = self.sources.get(rule.source or "kb")
         parts = [
             Part("Definition", markdown.verbatim(rule.definition)),
             Part("Columns used", self._columns_used(rule)),
@@ -102,7 +103,7 @@ class _Writer:
                 rule_type(rule.type),
                 rule_title(rule),
                 rule.description or markdown.one_line(rule.definition)[:_DESCRIPTION_CHARS],
-                [Source(kb.id, kb.resource, f"{kb.title}, rule {rule.id}")] if kb else [],
+                [Source(source.id, source.resource, f"{source.title}, rule {rule.id}")] if source else [],
             ),
             body=markdown.join(p for p in parts if p.text or p.heading == "Definition"),
         )
@@ -172,7 +173,7 @@ def _schema(table: Table) -> str:
 
 
 def _type_cell(table: Table, column: Column) -> str:
-    parts = [column.type]
+    parts = [column.type] if column.type else []
     if column.enum_labels:
         parts.append("one of " + ", ".join(f"'{label}'" for label in column.enum_labels))
     if column.name in table.primary_key:
@@ -224,6 +225,8 @@ def _within_table(link: Link) -> str:
 def _table_description(table: Table) -> str:
     """What the documents say without a description of their own: how many columns, and which."""
     names = [c.name for c in table.columns]
+    if not names:
+        return "Its columns are not documented."
     shown: list[str] = []
     while len(shown) < len(names) and len(", ".join(names[: len(shown) + 1])) <= _DESCRIPTION_CHARS - 60:
         shown.append(names[len(shown)])

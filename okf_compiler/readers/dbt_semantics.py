@@ -140,6 +140,9 @@ class Layer:
     def add_model_rules(self, model: SemanticModel) -> None:
         """The semantic model, the dimensions that say more than a column's name, and the measures."""
         file, over = model.place.file, model.table.name
+        if model.table.description is None and "model" in model.entry:
+            description = self.project.text(model.entry.get("description"), model.place)
+            self.project.draft.describe(model.table, description, model.place)
         if "semantic_models" in model.entry or "model" in model.entry:
             time = (model.entry.get("defaults") or {}).get("agg_time_dimension")
             keys = [f"{e['name']}: {e.get('type')} entity, {e.get('expr') or e['name']}" for e in model.entities]
