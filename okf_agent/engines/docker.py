@@ -41,7 +41,8 @@ def start(settings: Settings, progress: Progress) -> Server:
     section = settings.database
     server = describe("docker", {"host": section.host, "port": section.port}, section.agent_user)
     try:
-        result = subprocess.run(COMPOSE, cwd=settings.root, capture_output=True, text=True)
+        environment = {**os.environ, "OKF_DOCKER_PORT": str(section.port)}
+        result = subprocess.run(COMPOSE, cwd=settings.root, env=environment, capture_output=True, text=True)
     except FileNotFoundError:
         raise UserError(
             "Docker is not installed.\nInstall it, or set database.engine in config.yaml to `embedded`."

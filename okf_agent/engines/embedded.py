@@ -243,7 +243,7 @@ def _run(place: Place, programs: Path, name: str, *arguments: object, folder: Pa
             text = output.read().decode("utf-8", "replace")
     except (PermissionError, subprocess.SubprocessError) as error:
         raise UserError(
-            f"{command[0]} cannot be run{' as ' + str(account) if account else ''}: {error}\n"
+            f"{command[0]} cannot be run{f' as user {account.uid}' if account else ''}: {error}\n"
             "Run as an ordinary user, or set database.engine to `server` in config.yaml."
         ) from None
     if status:
