@@ -23,7 +23,7 @@ from okf_agent.query_error import QueryError
 from okf_agent.result import Batches, Shape, copied, cut_cells, describe, receive, wrapped
 from okf_agent.session import Session, Stopped, Watch, open_session
 from okf_agent.sql_errors import explain, stopped
-from okf_compiler.postgres import Row
+from okf_compiler.postgres import Row, any_bytes
 from okf_compiler.settings import DatabaseSection
 
 COUNT_ROWS = 100_000
@@ -103,7 +103,8 @@ class Database:
         with self._errors(statement.text, limit), self._transaction(limit) as session:
             shape, batches = self._open(session, statement, self.limits.max_cell_chars)
             kept, seen, ended = self._collect(batches, rows)
-        kept, cells = cut_cells(kept, self.limits.max_cell_chars)
+            in_bytes = any_bytes(session)
+        kept, cells = cut_cells(kept, self.limits.max_cell_chars, in_bytes=in_bytes)
         return QueryResult(
             columns=shape.columns,
             types=shape.types,

@@ -110,21 +110,24 @@ def copied(session: Session, sql: str) -> Iterator[tuple[int, bytes]]:
     yield len(lines), b"".join(lines)
 
 
-def cut_cells(rows: list[Row], max_chars: int) -> tuple[list[Row], dict[tuple[int, int], int]]:
-    """The rows without the marks of capped cells, and the whole length of each capped cell."""
+def cut_cells(
+    rows: list[Row], max_chars: int, *, in_bytes: bool = False
+) -> tuple[list[Row], dict[tuple[int, int], int]]:
+    """The rows without the marks of capped cells, and the whole length of each capped cell.
+
+    `in_bytes`: the server counts bytes, not characters.
+    """
     lengths: dict[tuple[int, int], int] = {}
     kept = []
     for r, row in enumerate(rows):
-        if any(cell is not None and len(cell) > max_chars for cell in row):
-            cells = list(row)
-            for c, cell in enumerate(row):
-                if cell is None or len(cell) <= max_chars:
-                    continue
-                mark = _MARK.search(cell)  # EXPLAIN and SHOW come without: they are cut here
-                lengths[r, c] = int(mark.group(1)) if mark else len(cell)
-                cells[c] = cell[: mark.start() if mark else max_chars]
-            row = tuple(cells)
-        kept.append(row)
+        cells = list(row)
+        for c, cell in enumerate(row):
+            if cell is None or (len(cell.encode()) if in_bytes else len(cell)) <= max_chars:
+                continue
+            mark = _MARK.search(cell)  # EXPLAIN and SHOW come without: they are cut here
+            lengths[r, c] = int(mark.group(1)) if mark else len(cell)
+            cells[c] = cell[: mark.start() if mark else max_chars]
+        kept.append(tuple(cells))
     return kept, lengths
 
 

@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     | (?P<block>/\*)
     | (?P<string>[eE]'(?:[^'\\]|\\.|'')*' | (?:[bBxXnN]|[uU]&)?'(?:[^']|'')*')
     | (?P<quoted>(?:[uU]&)?"(?:[^"]|"")+")
-    | (?P<dollar>\$(?P<tag>(?:{_WORD_START}(?:[A-Za-z0-9_]|[^\x00-\x7f])*)?)\$.*?\$(?P=tag)\$)
+    | (?P<dollar>\$(?P<tag>(?:{_WORD_START}(?:[A-Za-z0-9_]|[^\x00-\x7f])*)?)\$.*?(?:\$(?P=tag)\$|\Z))
     | (?P<word>{_WORD_START}{_WORD_PART}*)
     | (?P<number>\d+)
     | (?P<other>.)

@@ -57,20 +57,27 @@ def connect(
     Raises:
         psycopg.OperationalError: the server cannot be reached or refuses; the text never has the password.
     """
-    settings = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "okf-agent", **params}
-    connection = factory.connect(
-        **settings,
-        dbname=dbname,
-        client_encoding="UTF8",
-        autocommit=autocommit,
-        prepare_threshold=None,
-        context=_EXACT,
-    )
+    settings: dict[str, Any] = {
+        "connect_timeout": CONNECT_TIMEOUT_S,
+        "application_name": "okf-agent",
+        **params,
+        "dbname": dbname,
+        "autocommit": autocommit,
+        "prepare_threshold": None,
+    }
+    connection = factory.connect(**settings, client_encoding="UTF8", context=_EXACT)
+    if any_bytes(connection):  # such a server sends no byte that is not UTF-8 to a client that asked for UTF-8
+        connection.close()
+        connection = factory.connect(**settings, client_encoding="SQL_ASCII", context=_EXACT_ANY_BYTES)
     connection.read_only = read_only
     return connection
 
 
+def any_bytes(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the database does not know its encoding (SQL_ASCII): its lengths are bytes, not characters."""
+    return connection.pgconn.parameter_status(b"server_encoding") == b"SQL_ASCII"
+
+
 def exact_text(connection: psycopg.Connection[Any]) -> AdaptersMap:
     """The adapters with which this connection's results are read: one loader for all types."""
-    unknown = connection.pgconn.parameter_status(b"server_encoding") == b"SQL_ASCII"
-    return _EXACT_ANY_BYTES if unknown else _EXACT
+    return _EXACT_ANY_BYTES if any_bytes(connection) else _EXACT

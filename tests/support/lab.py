@@ -80,3 +80,15 @@ def as_role(server: Server, role: str) -> dict[str, Any]:
     """How to connect as one of the lab's roles."""
     assert server.admin is not None
     return {**server.admin, "user": role, "password": "x"}
+
+
+def reader_of(server: Server, name: str, script: str) -> dict[str, Any]:
+    """Make a database with this content; how to connect as a hardened role `reader` that reads all of it."""
+    assert server.admin is not None
+    with psycopg.connect(**server.admin, dbname="postgres", autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+        admin.execute(f"CREATE DATABASE {name}".encode())
+    with psycopg.connect(**server.admin, dbname=name, autocommit=True) as admin:
+        admin.execute(script.encode())
+        harden(admin, Wanted(role="reader", database=name))
+    return {**server.admin, "user": "reader"}
