@@ -31,6 +31,8 @@ class Knowledge:
     """Tools beside run_sql and submit_answer."""
     reply: Literal["tools", "sql"] = "tools"
     """`tools`: steps with tool calls. `sql`: one reply with the SQL, and one repair round."""
+    hints: str = ""
+    """What stands after the question: knowledge that was chosen for it."""
 
 
 Prepare: TypeAlias = Callable[[str, Sources], Knowledge]
@@ -49,9 +51,10 @@ def prepare(mode: str, question: str, sources: Sources) -> Knowledge:
 
 
 # At the end, because the modes use the classes above.
-from okf_agent.knowledge import bundle, raw  # noqa: E402
+from okf_agent.knowledge import bundle, pack, raw  # noqa: E402
 
 MODES: dict[str, Prepare] = {
     "bundle": bundle.prepare,
+    "pack": pack.prepare,
     "raw": raw.prepare,
 }
