@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, count
 
 from okf_compiler.draft import same_text, shorten
 from okf_compiler.model import Database, Place, Problem, Rule
 from okf_compiler.settings import did_you_mean
 
-_SUGGESTIONS = 50
+_SUGGESTIONS = 20
+"""Near names are looked for while there are fewer problems than this; it takes long among many rules."""
 
 
 def index(rules: Sequence[Rule]) -> dict[str, str]:
@@ -63,7 +65,7 @@ class _Glossary:
     def _free(self, id: str, source: str) -> str:
         if id not in self.rules:
             return id
-        others = (f"{source}-{id}", *(f"{source}-{id}-{n}" for n in range(2, len(self.rules) + 3)))
+        others = chain([f"{source}-{id}"], (f"{source}-{id}-{n}" for n in count(2)))
         return next(other for other in others if other not in self.rules)
 
     def _within(self, rule: Rule, names: dict[str, str], place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -14,7 +15,7 @@ from okf_compiler.model import Column, Database, ForeignKey, Place, Problem, Sou
 from okf_compiler.rules import combine_rules
 from okf_compiler.settings import did_you_mean
 
-_SUGGESTIONS = 50
+_SUGGESTIONS = 20
 """Near names are looked for this often; comparing every name with every other would take minutes on a large base."""
 
 _FAMILIES = {
@@ -168,7 +169,7 @@ class _Tables:
             ),
             primary_key=self._primary_key(merged, described),
             unique=(*table.unique, *self._known(merged, (u for u in new.unique), (*table.unique, table.primary_key))),
-            foreign_keys=(*table.foreign_keys, *self._new_keys(merged, new)),
+            foreign_keys=(*table.foreign_keys, *self._new_keys(merged, described)),
             checks=(*table.checks, *(c for c in new.checks if c not in table.checks)),
             sources=tuple(dict.fromkeys((*table.sources, *new.sources))),
         )
@@ -231,23 +232,41 @@ class _Tables:
                 found.append(names)
         return found
 
-    def _new_keys(self, table: Table, new: Table) -> list[ForeignKey]:
+    def _new_keys(self, table: Table, described: _Described) -> list[ForeignKey]:
+        """The foreign keys that the table does not have yet; one that leads nowhere is a problem."""
         had = {(k.columns, k.ref_table.lower()) for k in table.foreign_keys}
         keys = []
-        for key in new.foreign_keys:
+        for key in described.table.foreign_keys:
             columns = self._known(table, [key.columns], ())
-            if columns and (columns[0], key.ref_table.lower()) not in had:
-                keys.append(replace(key, columns=columns[0]))
+            if not columns or (columns[0], key.ref_table.lower()) in had:
+                continue
+            target = self._target(table, key)
+            if target is None or not all(target.column(name) for name in key.ref_columns):
+                name = f"{table.qualified_name}.{', '.join(columns[0])}"
+                to = ".".join(part for part in (key.ref_schema, key.ref_table, ", ".join(key.ref_columns)) if part)
+                self._problem(
+                    f"{name} refers to {to}, which is not there; the reference is not used", described.place()
+                )
+                continue
+            keys.append(replace(key, columns=columns[0]))
         return keys
+
+    def _target(self, table: Table, key: ForeignKey) -> Table | None:
+        """The table that a key refers to: in the schema it names, else in its own table's schema, else in `public`."""
+        found = [self.tables[p] for p in self.by_name.get(key.ref_table.lower(), [])]
+        found = [t for t in found if key.ref_schema.lower() in ("", t.schema.lower())]
+        return min(found, key=lambda t: (t.schema != table.schema, t.schema != "public"), default=None)
 
     def _key(self, table: Table, key: ForeignKey) -> ForeignKey:
         """The foreign key with the schema and spelling of the table it refers to, where its source gave none."""
-        if key.ref_schema:
+        target = self._target(table, key)
+        if key.ref_schema and target is None:
             return key
-        found = [self.tables[p] for p in self.by_name.get(key.ref_table.lower(), [])]
-        found.sort(key=lambda t: (t.schema != table.schema, t.schema != "public"))
-        target = found[0] if found else Table(key.ref_table, (), schema="public")
-        return replace(key, ref_schema=target.schema, ref_table=target.name)
+        return (
+            replace(key, ref_schema=target.schema, ref_table=target.name)
+            if target
+            else replace(key, ref_schema="public")
+        )
 
 
 def _sources_of(table: Table, sources: Sequence[Source]) -> tuple[str, ...]:
@@ -275,6 +294,7 @@ def types_disagree(one: str, other: str) -> bool:
     return None not in families and len(families) > 1
 
 
+@lru_cache(maxsize=10_000)
 def _family(type: str) -> str | None:
     word = re.sub(r"\s*\(.*", "", type.strip().lower())
     if word in _LOOSE:

@@ -99,6 +99,14 @@ def test_a_dictionary_adds_what_the_base_does_not_say() -> None:
             "d.csv:1: there is no table 'sales.orders' to describe; did you mean 'orders'?",
         ),
         (
+            Table("orders", (Column("id", ""),), foreign_keys=(ForeignKey(("customer",), "buyers", ("id",), ""),)),
+            "d.csv:1: orders.Customer refers to buyers.id, which is not there; the reference is not used",
+        ),
+        (
+            Table("orders", (Column("id", ""),), foreign_keys=(ForeignKey(("customer",), "items", ("no",), "old"),)),
+            "d.csv:1: orders.Customer refers to old.items.no, which is not there; the reference is not used",
+        ),
+        (
             Table("orders", (Column("id", ""),), primary_key=("state",)),
             "d.csv:1: the primary key of orders is (id) in Schema of shop and (state) in Dictionary d; the first "
             "stands",
