@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from okf_compiler.settings import Documents
+    from okf_compiler.settings import Documents, Settings
 
 
 def main() -> None:
@@ -26,12 +26,30 @@ def commands() -> None:
     """Compile schemas, column descriptions and business rules into Open Knowledge Format bundles."""
 
 
+def _source_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What both `compile` and `check` read: a data root, and files that say more of a database."""
+    several: dict[str, Any] = {"multiple": True, "type": click.Path(path_type=Path)}
+    for option in (
+        click.option("--hide", multiple=True, metavar="TABLE.COLUMN", help="A column of a live database to leave out."),
+        click.option("--dbt", **several, metavar="DIR", help="A dbt project."),
+        click.option("--rules", **several, metavar="PATH", help="A glossary: YAML, JSON or CSV, or a folder of them."),
+        click.option("--columns", **several, metavar="PATH", help="A data dictionary: CSV, or a folder of them."),
+        click.option("--data", type=click.Path(path_type=Path), help="Data root to read: DIR/<db>/<db>_schema.txt."),
+    ):
+        command = option(command)
+    return command
+
+
 @commands.command("compile")
 @click.argument("name")
-@click.option("--data", type=click.Path(path_type=Path), help="Data root to read: DIR/<db>/<db>_schema.txt.")
+@_source_options
+@click.option("--from", "live", metavar="URL", help="Tables from a live database: postgresql://…, or `configured`.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the bundles: each goes to DIR/<db>.")
-def compile_command(name: str, data: Path | None, out: Path | None) -> None:
+def compile_command(name: str, data: Path | None, live: str | None, out: Path | None, **files: tuple[Any, ...]) -> None:
     """Compile the database NAME, or `all`, and report what is missing."""
+    if live is not None or any(files.values()):
+        _compile_sources(name, data, live, out, files)
+        return
     from okf_compiler.compile import compile
     from okf_compiler.settings import UserError
 
@@ -49,6 +67,52 @@ def compile_command(name: str, data: Path | None, out: Path | None) -> None:
             click.echo("\n".join(report.lines()))
     if failed:
         raise UserError(f"{failed} of {len(documents)} databases were not compiled.")
+
+
+def _compile_sources(
+    name: str, data: Path | None, live: str | None, out: Path | None, files: Mapping[str, tuple[Any, ...]]
+) -> None:
+    from okf_compiler.compile import compile_database
+    from okf_compiler.gather import Sources, gather
+    from okf_compiler.settings import UserError
+
+    if name in ("all", "..", ".") or Path(name).name != name:
+        raise UserError(f"These sources are of one database, and it needs a plain name, not {name!r}.", status=2)
+    settings = _settings(data)
+    database = gather(settings, name, Sources(live=live, **files))
+    click.echo("\n".join(compile_database(database, (out or settings.bundles) / name).lines()))
+
+
+@commands.command("check")
+@click.argument("name")
+@_source_options
+@click.option("--live", is_flag=True, required=True, help="Hold the documents against the database itself.")
+@click.option("--from", "source", default="configured", metavar="URL", help="Its database: postgresql://…")
+@click.option("--seconds", default=60.0, show_default=True, help="Time for questions to the content.")
+@click.option("--strict", is_flag=True, help="Exit status 1 for warnings too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array of {code, severity, place, text}.")
+def check_command(
+    name: str, data: Path | None, live: bool, source: str, seconds: float, strict: bool, as_json: bool,
+    **files: tuple[Any, ...],
+) -> None:  # fmt: skip
+    """Where the documents of NAME and its database differ; exit status 1 if queries written from them would fail."""
+    from okf_compiler import live as live_check
+    from okf_compiler.connections import hidden_columns, with_connection
+    from okf_compiler.gather import Sources, gather
+    from okf_compiler.link import link
+
+    del live  # the only kind of check there is
+    settings = _settings(data)
+    documented = gather(settings, name, Sources(live=None, **files))
+    links, hidden = link(documented), hidden_columns(settings, name, files["hide"])
+    findings = with_connection(
+        source,
+        name,
+        lambda connection: live_check.check(documented, connection, links=links, hide=hidden, seconds=seconds),
+    )
+    click.echo("\n".join(live_check.lines(name, findings, as_json=as_json)))
+    if any(f.severity == "error" or (strict and f.severity == "warning") for f in findings):
+        sys.exit(1)
 
 
 @commands.command("validate")
@@ -69,17 +133,25 @@ def validate_command(folders: tuple[Path, ...]) -> None:
         sys.exit(1)
 
 
-def _documents(name: str, data: Path | None) -> Mapping[str, Documents]:
-    """The databases to compile, by name."""
+def _settings(data: Path | None) -> Settings:
+    """The workspace's settings, with one data root if `data` names it."""
     from dataclasses import replace
 
-    from okf_compiler.settings import UserError, find_documents, list_databases, load_settings
+    from okf_compiler.settings import UserError, load_settings
 
     settings = load_settings()
-    if data is not None:
-        if not data.is_dir():
-            raise UserError(f"There is no folder {data}.", status=2)
-        settings = replace(settings, data_roots=(data,))
+    if data is None:
+        return settings
+    if not data.is_dir():
+        raise UserError(f"There is no folder {data}.", status=2)
+    return replace(settings, data_roots=(data,))
+
+
+def _documents(name: str, data: Path | None) -> Mapping[str, Documents]:
+    """The databases to compile, by name."""
+    from okf_compiler.settings import UserError, find_documents, list_databases
+
+    settings = _settings(data)
     if name != "all":
         return {name: find_documents(settings, name)}
     known = list_databases(settings)

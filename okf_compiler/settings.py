@@ -76,6 +76,8 @@ class DatabaseOverride(Section):
     """The SQL file with its content."""
     schema_name: str | None = Field(default=None, alias="schema")
     """The PostgreSQL schema its tables live in; `schema:` in the file."""
+    hide: tuple[str, ...] = ()
+    """Columns that the reader of a live catalogue and the live check leave out: `table.column`, `*` for anything."""
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from okf_compiler import catalogue_queries
 from okf_compiler.link import Links
 from okf_compiler.live import described, rules, structure
 from okf_compiler.live.data import Data, Place
-from okf_compiler.live.finding import Finding
+from okf_compiler.live.finding import Finding, lines
 from okf_compiler.model import Database
 from okf_compiler.readers import catalogue
 
-__all__ = ["Finding", "check"]
+__all__ = ["Finding", "check", "lines"]
 
 SEVERITIES = ("error", "warning", "info")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 
@@ -16,3 +18,14 @@ class Finding:
     """`table`, `table.column`, `table.column->field->field` or `rule <id>`."""
     text: str
     """What differs, with the numbers that show it."""
+
+
+def lines(name: str, findings: Sequence[Finding], *, as_json: bool) -> Iterator[str]:
+    """The findings as a person reads them, a summary last; or as one JSON array."""
+    if as_json:
+        yield json.dumps([asdict(f) for f in findings], ensure_ascii=False, indent=2)
+        return
+    for finding in findings:
+        yield f"{finding.severity}: {finding.place}: {finding.text} [{finding.code}]"
+    counts = {s: sum(f.severity == s for f in findings) for s in ("error", "warning", "info")}
+    yield f"{name}: {counts['error']} errors, {counts['warning']} warnings, {counts['info']} notes"

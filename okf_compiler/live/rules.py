@@ -14,7 +14,7 @@ from okf_compiler.live.type_names import family
 from okf_compiler.model import Database, Rule
 
 ILLUSTRATION = "value_illustration"
-_QUOTED = re.compile(r"(?<!\w)'((?:[^'\n]|'(?=\w)){1,40})'(?!\w)")
+_QUOTED = re.compile(r"(?<!\w)'((?:[^'\n]|'(?=\w)){0,40})'(?!\w)")
 _INDICATES = re.compile(r"(?:^|[.,]\s+|\band\s+)([A-Z][\w-]*(?:[ /][A-Z][\w-]*)*)\s+(?:indicates|means|refers to)\b")
 _OPEN = re.compile(r"\bcommon\b|\bsuch as\b|\betc\b|\be\.g\.|\boften\b", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]{3,}")
@@ -64,7 +64,7 @@ def rule_values(rule: Rule) -> tuple[str, ...]:
     found = _QUOTED.findall(rule.definition)
     if rule.type == ILLUSTRATION and not found:
         found = [v for group in _INDICATES.findall(rule.definition) for v in group.split("/")]
-    return tuple(dict.fromkeys(v.strip() for v in found if v.strip()))
+    return tuple(dict.fromkeys(v.strip() for v in found if v[:1].isalnum()))
 
 
 def check_values(data: Data, places: Sequence[tuple[Place, str]], database: Database) -> Iterator[Finding]:

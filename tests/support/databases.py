@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import psycopg
 from psycopg import sql
@@ -15,7 +17,7 @@ from okf_compiler.settings import Documents
 
 
 @contextmanager
-def made(server: Server, name: str, script: str, role: str = "") -> Iterator[dict[str, object]]:
+def made(server: Server, name: str, script: str, role: str = "") -> Iterator[dict[str, Any]]:
     """A database from an SQL script, and `role` that can log in; yields connect parameters of the role, or the
     administrator's without one. The database is dropped at the end."""
     assert server.admin is not None
@@ -31,6 +33,13 @@ def made(server: Server, name: str, script: str, role: str = "") -> Iterator[dic
             yield server.admin | ({"user": role} if role else {})
         finally:
             admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def url(params: dict[str, Any], dbname: str, password: str = "") -> str:
+    """A connection URL for the parameters; `password` replaces theirs."""
+    secret = quote(password or str(params.get("password", "")), safe="")
+    user = f"{params['user']}:{secret}" if secret else params["user"]
+    return f"postgresql://{user}@/{dbname}?host={quote(str(params['host']))}&port={params['port']}"
 
 
 def loaded(server: Server, name: str, dump: Path, folder: Path) -> None:

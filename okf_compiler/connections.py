@@ -1,0 +1,111 @@
+"""Connections to a live database for the command line: by URL, or the workspace's own server. Secrets stay here."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from okf_compiler.model import Database
+from okf_compiler.postgres import connect
+from okf_compiler.settings import Settings, UserError
+
+Result = TypeVar("Result")
+CONFIGURED = "configured"
+SECRETS = ("password", "sslpassword", "passfile")
+"""Parameters that no message may show."""
+
+
+def read_live(source: str, name: str, settings: Settings, *, hide: Sequence[str] = ()) -> Database:
+    """The catalogue of the database that `source` leads to, under the name `name`; `hide` as in `catalogue.read`,
+    added to what config.yaml hides.
+
+    Raises:
+        UserError: no connection, or the catalogue cannot be read; the text has no password.
+    """
+    from okf_compiler.readers import catalogue
+
+    hidden = hidden_columns(settings, name, hide)
+    return with_connection(source, name, lambda connection: catalogue.read(connection, name, hide=hidden))
+
+
+def hidden_columns(settings: Settings, name: str, more: Sequence[str] = ()) -> tuple[str, ...]:
+    """The columns of a database that config.yaml and the command line keep back."""
+    override = settings.databases.get(name)
+    return tuple(dict.fromkeys((*(override.hide if override else ()), *more)))
+
+
+def with_connection(source: str, name: str, work: Callable[[psycopg.Connection[Any]], Result]) -> Result:
+    """What `work` makes of a read-only connection to `source`: a connection URL, or `configured` for the database
+    `name` on the server of config.yaml.
+
+    Raises:
+        UserError: no connection, or PostgreSQL refuses; the text has no password.
+    """
+    params, dbname = _configured(name) if source == CONFIGURED else _parse(source)
+    secrets = [text for key in SECRETS if params.get(key) for text in (str(params[key]), quote(str(params[key]), ""))]
+    try:
+        connection: psycopg.Connection[Any]
+        with connect(params, dbname) as connection:
+            return work(connection)
+    except psycopg.Error as error:
+        raise UserError(f"{name}: {redact(str(error).strip(), secrets)}") from None
+
+
+def _parse(url: str) -> tuple[dict[str, Any], str]:
+    """Connect parameters and the database of a URL. libpq's own complaint about it could quote the password."""
+    try:
+        # Any other @ is part of a password, whose rest libpq would take for a host.
+        if re.fullmatch(r"postgres(?:ql)?://([^/?#@]*@)?[^@]*", url) is None:
+            raise ValueError
+        params: dict[str, Any] = conninfo_to_dict(url)
+    except (psycopg.Error, ValueError):
+        raise UserError(
+            f"--from takes a URL such as postgresql://user@host:5432/database, or `{CONFIGURED}`; characters like "
+            "@ : / ? in a password are written %40 %3A %2F %3F, or the password is given in PGPASSWORD.",
+            status=2,
+        ) from None
+    dbname = str(params.pop("dbname", "") or "")
+    if not dbname:
+        raise UserError("--from: the URL names no database: postgresql://user@host:5432/database", status=2)
+    return params, dbname
+
+
+def redact(text: str, secrets: Sequence[str]) -> str:
+    """The text with every secret as `***`.
+
+    >>> redact("password s3cret is wrong", ["s3cret"])
+    'password *** is wrong'
+    """
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _configured(name: str) -> tuple[dict[str, Any], str]:
+    """Connect parameters of the role that can only read, on the workspace's server, its content loaded.
+
+    Which server that is, and how it is started, only the agent knows: it is asked by name, as the compiler works
+    without it too.
+    """
+    try:
+        config_module = importlib.import_module("okf_agent.config")
+        engines = importlib.import_module("okf_agent.engines")
+        prepare = importlib.import_module("okf_agent.prepare")
+    except ImportError as error:
+        raise UserError(f"`{CONFIGURED}` needs okf_agent, which cannot be imported: {error}") from None
+    from okf_compiler.settings import list_databases
+
+    config = config_module.load_config()
+    server = engines.reach(config)
+    documents = list_databases(config.settings).get(name)
+    if not prepare.load_content(config, server, name, documents, prepare.quiet):
+        raise UserError(
+            f"There is no content of {name}: its documents have no dump. Name a database with --from postgresql://…"
+        )
+    return server.agent, name
