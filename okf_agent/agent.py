@@ -26,6 +26,7 @@ from okf_agent.run import (
     LimitReached,
     Limits,
     Message,
+    ModelFailed,
     ModelReplied,
     Notice,
     Question,
@@ -160,13 +161,14 @@ class _Loop:
 
     def nudge(self, reply: Reply) -> None:
         """Tell the model that only tool calls count. An empty reply stays out of the conversation."""
-        if reply.content:
+        empty = not reply.content.strip()
+        if not empty:
             self.messages.append(reply.message)
         names = ", ".join(tool.name for tool in self.tools)
         if reply.cut:
             self.tell(prompts.say("nudge_cut", max_tokens=self.model.section.max_tokens, tools=names))
         else:
-            self.tell(prompts.say("nudge" if reply.content else "nudge_empty", tools=names))
+            self.tell(prompts.say("nudge_empty" if empty else "nudge", tools=names))
 
     def last_call(self, reason: StopReason) -> StopReason:
         """Ask once for the best answer so far. SQL that runs is kept as the answer; the reason stays."""
@@ -198,7 +200,10 @@ class _Loop:
         if check.problem and reply.content and not self.limit_reached():
             self.messages.append(reply.message)
             self.tell(prompts.say("repair", problem=check.problem))
-            repaired = self.check_reply(self.ask())
+            try:
+                repaired = self.check_reply(self.ask())
+            except (UserError, ContextOverflow, OutOfTime):
+                return self.finish(check)
             # A repair that fails does not replace a query that ran.
             if check.answer.checked == "error" or repaired.answer.checked not in ("error", "not_run"):
                 check = repaired
@@ -220,7 +225,7 @@ class _Loop:
         return "submitted" if check.answer.sql else "declined"
 
     def ask(self, offered: Sequence[Tool] = (), seconds: float | None = None) -> Reply:
-        """One model call, the next step. Shortens old tool results as often as the model finds it all too long.
+        """One model call, the next step, with tool calls found in its text if it made none.
 
         Raises:
             UserError, ContextOverflow, OutOfTime: see llm.Model.complete.
@@ -229,14 +234,7 @@ class _Loop:
         self.emit(StepStarted(self.context.step))
         if seconds is None:
             seconds = self.limits.max_seconds - (time.monotonic() - self.started)
-        specs = [tool.spec() for tool in offered]
-        while True:
-            try:
-                reply = self.model.complete(self.messages, specs, seconds=seconds, on_wait=self.say_wait)
-                break
-            except ContextOverflow:
-                if not self.shorten():
-                    raise
+        reply = self.call_model([tool.spec() for tool in offered], seconds)
         if offered and not reply.tool_calls:
             reply = _with_written_calls(reply, offered)
         calls = tuple({"name": c.name, "arguments": c.arguments} for c in reply.tool_calls)
@@ -244,6 +242,28 @@ class _Loop:
             ModelReplied(self.context.step, reply.content, calls, reply.finish_reason, reply.usage, reply.reasoning)
         )
         return reply
+
+    def call_model(self, specs: Sequence[Message], seconds: float) -> Reply:
+        """The reply to the conversation, which is shortened as often as the model finds it too long."""
+        begin, waited = time.monotonic(), 0.0
+
+        def on_wait(pause: float, problem: str) -> None:
+            nonlocal waited
+            waited += pause
+            self.emit(Notice(f"waiting {pause:.0f} s before the model is called again: {problem}"))
+
+        while True:
+            try:
+                return self.model.complete(self.messages, specs, seconds=seconds, on_wait=on_wait)
+            except ContextOverflow as error:
+                if self.shorten():
+                    continue
+                problem: Exception = error
+            except (UserError, OutOfTime) as error:
+                problem = error
+            working = time.monotonic() - begin - waited
+            self.emit(ModelFailed(self.context.step, redact(str(problem)), working, waited))
+            raise problem
 
     def shorten(self) -> bool:
         """Cut the older half of the long tool results; False if there is none left to cut."""
@@ -286,9 +306,6 @@ class _Loop:
         self.messages.append({"role": "user", "content": text})
         self.emit(Told(self.context.step, text))
 
-    def say_wait(self, seconds: float, problem: str) -> None:
-        self.emit(Notice(f"waiting {seconds:.0f} s before the model is called again: {problem}"))
-
     def emit(self, event: Event) -> None:
         self.tally.add(event)
         self.on_event(event)
@@ -304,10 +321,11 @@ def _first_messages(question: Question, knowledge: Knowledge, context: Context) 
     content = prompts.say("content_none" if context.database is None else ready)
     knows = "\n\n".join(knowledge.sections)
     system = prompts.load(name, database=question.database, content=content, knowledge=knows)
+    asked = f"{question.text}\n\n{knowledge.hints}" if knowledge.hints else question.text
     return [
         {"role": "system", "content": system},
         *question.conversation,
-        {"role": "user", "content": question.text},
+        {"role": "user", "content": printable(asked)},
     ]
 
 

@@ -272,3 +272,9 @@ def _tool_calls(data: Mapping[str, Any]) -> Iterator[ToolCall]:
         seen.add(call_id)
         arguments = function.get("arguments")
         yield ToolCall(call_id, function.get("name") or "", "" if arguments is None else str(arguments))
+
+
+if __name__ == "__main__":
+    from okf_agent.model_check import main
+
+    raise SystemExit(main())

@@ -104,6 +104,16 @@ class ModelReplied:
 
 
 @dataclass(frozen=True)
+class ModelFailed:
+    """A model call gave no reply."""
+
+    step: int
+    error: str
+    seconds: float
+    wait_seconds: float
+
+
+@dataclass(frozen=True)
 class ToolStarted:
     step: int
     name: str
@@ -178,6 +188,7 @@ Event: TypeAlias = (
     Instructions
     | StepStarted
     | ModelReplied
+    | ModelFailed
     | ToolStarted
     | ToolFinished
     | Told
@@ -224,6 +235,9 @@ class Tally:
         match event:
             case ModelReplied(usage=usage):
                 self._add_usage(usage)
+            case ModelFailed(seconds=seconds, wait_seconds=waited):
+                self.model_seconds += seconds
+                self.rate_limit_wait_seconds += waited
             case ToolFinished():
                 self._add_tool(event)
             case AnswerChecked(database_seconds=seconds):

@@ -1,17 +1,36 @@
-"""The bundle, by progressive disclosure: its root index in the instructions, its files through read_file."""
+"""The bundle, by progressive disclosure: its root index in the instructions, its files through read_file.
+
+After the question stand the paths that its words lead to, so that a model need not read the smaller indexes first.
+They come after it, not before, because the instructions are the same for every question and can be cached.
+"""
 
 from __future__ import annotations
 
-from okf_agent import prompts, reading, tools
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from okf_agent import prompts, ranking, reading, tools
 from okf_agent.knowledge import Knowledge, Sources
+from okf_compiler import bundle as bundles
 from okf_compiler.settings import UserError
 
+MAX_MATCHES = 5
+"""Concepts named for their words; what they depend on comes besides."""
+NEAR = 0.3
+"""A concept counts as a match from this share of the best score on.
 
-def prepare(_question: str, sources: Sources) -> Knowledge:
-    """The root index as a section, and read_file.
+With 5 and 0.3, 97 of the 100 rules that the questions of `data/shop` need are named, in 7 paths a question."""
+TITLE_WEIGHT = 3
+DEPENDS_ON = re.compile(r"^# Depends on\n(.*?)(?=^# |\Z)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(/([^)\s]+)\.md\)")
+
+
+def prepare(question: str, sources: Sources) -> Knowledge:
+    """The root index as a section, the question's matches as hints, and read_file.
 
     Raises:
-        UserError: there is no bundle, or its index cannot be read.
+        UserError: there is no bundle, or it cannot be read.
     """
     if sources.bundle is None or not sources.bundle.is_dir():
         raise UserError(
@@ -21,4 +40,35 @@ def prepare(_question: str, sources: Sources) -> Knowledge:
     index = reading.read(sources.bundle, "/")
     if index.failed:
         raise UserError(f"The index of the bundle {sources.bundle} cannot be read: {index.text}")
-    return Knowledge("bundle", (prompts.load("bundle.md", index=index.text),), (tools.read_file(),))
+    section = prompts.load("bundle.md", index=index.text)
+    return Knowledge("bundle", (section,), (tools.read_file(),), hints=_hints(question, sources.bundle))
+
+
+def matches(question: str, concepts: Mapping[str, bundles.Concept]) -> list[str]:
+    """Ids of the concepts that share the most words with the question, the best first, then what they depend on."""
+    texts = {
+        id: ranking.words(concept.title) * TITLE_WEIGHT + ranking.words(f"{concept.description} {concept.body}")
+        for id, concept in concepts.items()
+    }
+    scores = ranking.bm25(ranking.words(question), texts)
+    least = NEAR * max(scores.values(), default=0.0)
+    ranked = sorted((id for id in scores if scores[id] >= least), key=lambda id: (-scores[id], id))
+    found = ranked[:MAX_MATCHES]
+    for id in found:  # grows while it is read: dependencies have dependencies
+        section = DEPENDS_ON.search(concepts[id].body)
+        needed = LINK.findall(section[1]) if section else []
+        found.extend(n for n in dict.fromkeys(needed) if n in concepts and n not in found)
+    return found
+
+
+def _hints(question: str, root: Path) -> str:
+    """The matches as links with their descriptions; "" where no word matches."""
+    try:
+        concepts = bundles.load(root).concepts
+    except OSError as error:
+        raise UserError(f"The bundle {root} cannot be read: {error}") from None
+    found = [concepts[id] for id in matches(question, concepts)]
+    if not found:
+        return ""
+    entries = "\n".join(f"* [{c.title}]({c.path}) - {c.description}" for c in found)
+    return prompts.load("matches.md", entries=entries)

@@ -291,6 +291,14 @@ def test_waiting_is_said_and_counted_apart(ask: Asker) -> None:
     assert any(isinstance(e, Notice) and "slow down" in e.text for e in ask.events)
 
 
+def test_waiting_in_vain_is_counted_too(ask: Asker) -> None:
+    ask.section["retries"] = 2
+    with Endpoint([error(429, "slow down", retry_after="0.1")], forever=True) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "error" and run.tally.rate_limit_wait_seconds == pytest.approx(0.2, abs=0.05)
+    assert 0 < run.tally.model_seconds < 2 and run.tally.llm_calls == 0
+
+
 def test_ctrl_c_is_an_end_like_others(ask: Asker) -> None:
     def interrupt(event: Event) -> None:
         if isinstance(event, ToolStarted):
@@ -342,6 +350,13 @@ def test_sql_that_fails_gets_one_repair_round(ask: Asker, first: str, second: st
         run = ask(endpoint)
     assert run.answer is not None and (run.answer.sql, run.answer.checked) == (sql, checked)
     assert run.tally.llm_calls == 2 and "```sql block" in last(endpoint)["content"]
+
+
+def test_a_repair_that_cannot_be_had_leaves_the_first_answer(ask: Asker) -> None:
+    ask.knowledge = PACK
+    with Endpoint([text("```sql\nSELECT nmae FROM hubs\n```"), error(400, "no more")]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "submitted" and run.answer is not None and run.answer.checked == "error"
 
 
 def test_a_reply_without_sql_declines(ask: Asker) -> None:

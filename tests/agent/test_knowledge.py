@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from support import hubs
 
 from okf_agent import prompts
 from okf_agent.knowledge import MODES, Sources, prepare
+from okf_agent.knowledge.bundle import matches
+from okf_agent.trace import read_steps
+from okf_compiler.bundle import Concept, load
 from okf_compiler.settings import Documents, UserError
 
 
@@ -33,6 +37,39 @@ def test_a_bundle_brings_its_root_index_and_a_tool(tmp_path: Path) -> None:
     assert hubs.FILES["index.md"].strip() in knowledge.sections[0]
     assert "0.85" not in knowledge.sections[0], "files are for read_file"
     assert [tool.name for tool in knowledge.tools] == ["read_file"] and knowledge.reply == "tools"
+
+
+def test_the_matches_of_a_question_are_named_with_what_they_depend_on() -> None:
+    def concept(name: str, body: str) -> Concept:
+        return Concept(f"knowledge/{name}", {"title": name.replace("-", " "), "description": f"About {name}"}, body)
+
+    concepts = {
+        c.id: c
+        for c in (
+            concept("margin", "# Definition\n\nx\n\n# Depends on\n\n* [Net](/knowledge/net.md)\n\n# Used by\n"),
+            concept("net", "# Depends on\n\n* [Day](/knowledge/day.md)\n* [Margin](/knowledge/margin.md)\n"),
+            concept("day", ""),
+            concept("hub-class", "# Depends on\n\n* [Gone](/knowledge/gone.md)\n"),
+        )
+    }
+    assert matches("What are our margins?", concepts) == ["knowledge/margin", "knowledge/net", "knowledge/day"]
+    assert matches("hub classes", concepts) == ["knowledge/hub-class"]
+    assert matches("hi", concepts) == []
+
+
+def test_matches_find_the_rules_that_questions_of_the_shop_need() -> None:
+    root = Path(__file__).parents[2]
+    concepts = load(root / "bundles" / "compiled" / "shop").concepts
+    rule = re.compile(r"rule (\S+)$")
+    ids = {m[1]: c.id for c in concepts.values() if (m := rule.search(c.frontmatter["sources"][-1]["title"]))}
+    shop = root / "data" / "shop"
+    tasks = {t["instance_id"]: t["query"] for t in read_steps(shop / "tasks.jsonl")}
+    needed = named = listed = 0
+    for gold in read_steps(shop / "gold.jsonl"):
+        found = matches(tasks[gold["instance_id"]], concepts)
+        rules = [ids[str(id)] for id in gold["external_knowledge"]]
+        needed, named, listed = needed + len(rules), named + len({*rules} & {*found}), listed + len(found)
+    assert named >= 0.95 * needed and listed / len(tasks) < 8
 
 
 def test_a_bundle_without_an_index_gets_one_made(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -288,6 +289,28 @@ def test_a_body_that_is_no_answer_is_told() -> None:
 def test_secrets_are_taken_out_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "very-secret-value")
     assert redact("key very-secret-value, nvapi-0123456789abcdef, x") == "key ***, nvapi-***, x"
+
+
+@pytest.mark.parametrize(
+    ("response", "status", "said"),
+    [
+        (calls(("run_sql", {"sql": "SELECT 1"})), 0, "openai/scripted: calls tools\n100 tokens in (0 cached), 10 out"),
+        (text("SELECT 1"), 1, "did not call the tool"),
+        (calls(("run_sql", "{broken")), 1, "did not call the tool"),
+        (error(401, "bad key"), 2, "PROVIDERS.md"),
+    ],
+)
+def test_a_model_is_checked_from_the_command_line(
+    response: Scripted, status: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Endpoint([response], forever=True) as endpoint:
+        (tmp_path / "config.yaml").write_text(f"model:\n  api_base: {endpoint.url}\n", encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", "okf_agent.llm", "openai/scripted"], check=False, capture_output=True, text=True
+        )
+    assert done.returncode == status and "Traceback" not in done.stderr
+    assert said in (done.stdout if status < 2 else done.stderr)
 
 
 def test_importing_the_module_does_not_import_litellm() -> None:
