@@ -30,7 +30,7 @@ COUNT_ROWS = 100_000
 """Rows that are counted past those shown, to say a total."""
 COUNT_SECONDS = 1.0
 """Seconds that counting may take."""
-MESSAGE_BYTES = 32_000_000
+MESSAGE_BYTES = 16_000_000
 """Bytes the server may send without a whole row among them: one error message can be as long as a cell."""
 RECONNECT_SECONDS = 5.0
 """How long a server that is starting, or just restarting, is waited for."""
@@ -102,7 +102,7 @@ class Database:
         limit = self.limits.statement_timeout_s
         with self._errors(statement.text, limit), self._transaction(limit) as session:
             shape, batches = self._open(session, statement, self.limits.max_cell_chars)
-            kept, seen, ended = self._collect(batches, rows)
+            kept, seen, ended = self._collect(batches, rows, session.watch)
             in_bytes = any_bytes(session)
         kept, cells = cut_cells(kept, self.limits.max_cell_chars, in_bytes=in_bytes)
         return QueryResult(
@@ -205,24 +205,29 @@ class Database:
                 "(database.max_cost). Filter earlier, join on keys, or aggregate less."
             )
 
-    def _collect(self, batches: Batches, max_rows: int) -> tuple[list[Row], int, bool]:
-        """The rows to keep, how many were seen, and whether those were all."""
+    def _collect(self, batches: Batches, max_rows: int, watch: Watch | None) -> tuple[list[Row], int, bool]:
+        """The rows to keep, how many were seen, and whether those were all.
+
+        Once there are rows enough, the rest is only counted, for a short time: the watch is set to it.
+        """
         kept: list[Row] = []
         size = seen = 0
-        full = False
-        give_up = float("inf")
-        for batch in batches:
-            for row in batch:
-                full = full or len(kept) >= max_rows or size >= self.limits.max_bytes
-                if full:
-                    break
-                kept.append(row)
-                size += sum(len(cell) for cell in row if cell)
-            seen += len(batch)
-            if seen > len(kept):
-                give_up = min(give_up, time.monotonic() + COUNT_SECONDS)
-                if seen > COUNT_ROWS or time.monotonic() > give_up:
+        try:
+            for batch in batches:
+                for row in batch[: max_rows - len(kept)] if seen == len(kept) else ():
+                    if size >= self.limits.max_bytes:
+                        break
+                    kept.append(row)
+                    size += sum(len(cell) for cell in row if cell)
+                seen += len(batch)
+                if seen > COUNT_ROWS and seen > len(kept):
                     return kept, seen, False
+                if watch and seen > len(kept):
+                    watch.shorten(COUNT_SECONDS)
+        except Stopped as stop:
+            if stop.reason != "time" or seen == len(kept):
+                raise
+            return kept, seen, False
         return kept, seen, True
 
     @contextlib.contextmanager
@@ -301,7 +306,7 @@ class Database:
         try:
             yield
         except Stopped as stop:
-            raise stopped(stop.reason, seconds) from None
+            raise stopped(stop.reason, seconds, MESSAGE_BYTES) from None
         except psycopg.Error as error:
             raise explain(error, sql, self._params, self._ask) from None
 

@@ -10,7 +10,8 @@ from typing import TypeAlias
 from psycopg import generators, pq
 from psycopg.adapt import Transformer
 
-from okf_agent.session import Session, raise_error
+from okf_agent.query_error import QueryError
+from okf_agent.session import Session
 from okf_compiler import postgres
 from okf_compiler.postgres import Row
 
@@ -44,11 +45,15 @@ def describe(session: Session, sql: str) -> Shape:
 
     Raises:
         psycopg.Error: PostgreSQL cannot parse it, it is more than one, or the role may not name what it names.
+        QueryError: it has parameters.
     """
     session.pgconn.send_prepare(b"", sql.encode())
     session.request()
     session.pgconn.send_describe_prepared(b"")
-    return _shape(session, session.request()[-1])
+    described = session.request()[-1]
+    if described.nparams:
+        raise QueryError("There are no parameters ($1): write the values into the query.")
+    return _shape(session, described)
 
 
 def wrapped(sql: str, shape: Shape, max_chars: int | None) -> str:
@@ -77,9 +82,8 @@ def receive(session: Session, shape: Shape | None, max_chars: int | None) -> tup
         rows = max(1, min(100, CHUNK_CHARS // (max_chars * max(1, width))))
     session.pgconn.set_chunked_rows_mode(rows)
     session.wait(generators.send(session.pgconn))
-    first = session.wait(generators.fetch(session.pgconn))
+    first = session.fetch()
     assert first is not None, "a query that was sent has a result"
-    raise_error(first)
     if shape is None:
         shape = _shape_of(first)
     return shape, _batches(session, first)
@@ -96,9 +100,7 @@ def copied(session: Session, sql: str) -> Iterator[tuple[int, bytes]]:
     query = f"COPY (SELECT * FROM (\n{sql}\n) AS q) TO STDOUT (FORMAT csv, HEADER)"
     session.pgconn.send_query_params(query.encode(), None)
     session.wait(generators.send(session.pgconn))
-    opened = session.wait(generators.fetch(session.pgconn))
-    assert opened is not None, "a query that was sent has a result"
-    raise_error(opened)
+    session.fetch()
     lines: list[bytes] = []
     size = 0
     while (line := session.copy_line()) is not None:
@@ -156,11 +158,10 @@ def _batches(session: Session, first: pq.abc.PGresult) -> Batches:
     reader.set_pgresult(first)
     result: pq.abc.PGresult | None = first
     while result is not None:
-        raise_error(result)
         if result.ntuples:
             reader.set_pgresult(result, set_loaders=False)
             yield reader.load_rows(0, result.ntuples, tuple)
-        result = session.wait(generators.fetch(session.pgconn))
+        result = session.fetch()
 
 
 def _shape_of(result: pq.abc.PGresult) -> Shape:

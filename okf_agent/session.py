@@ -39,6 +39,13 @@ class Watch:
         self.deadline = time.monotonic() + seconds
         self.max_bytes = max_bytes
         self.cancelled = threading.Event()
+        self._shortened = False
+
+    def shorten(self, seconds: float) -> None:
+        """Set the deadline to so many seconds from the first time this is called, if that is sooner."""
+        if not self._shortened:
+            self._shortened = True
+            self.deadline = min(self.deadline, time.monotonic() + seconds)
 
     def wait(self, generator: PQGen[RV], fileno: int) -> RV:
         """Run a psycopg generator to its end.
@@ -97,6 +104,19 @@ class Session(psycopg.Connection[Any]):
         for result in results:
             raise_error(result)
         return results
+
+    def fetch(self) -> pq.abc.PGresult | None:
+        """The next result of what was sent, None after the last.
+
+        Raises:
+            psycopg.Error: it is an error; then there is nothing more, and the session can be asked again.
+        """
+        result: pq.abc.PGresult | None = self.wait(generators.fetch(self.pgconn))
+        if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
+            while self.wait(generators.fetch(self.pgconn)) is not None:
+                pass
+            raise_error(result)
+        return result
 
     def copy_line(self) -> bytes | None:
         """The next line of a COPY TO STDOUT, None after the last.

@@ -48,7 +48,7 @@ SELECT t.typname, e.enumlabel
 FROM pg_catalog.pg_enum e JOIN pg_catalog.pg_type t ON t.oid = e.enumtypid ORDER BY t.typname, e.enumsortorder"""
 
 
-def stopped(reason: str, seconds: float) -> QueryError:
+def stopped(reason: str, seconds: float, max_bytes: int) -> QueryError:
     """The error of a query that we stopped ourselves."""
     if reason == "time":
         return QueryError(
@@ -58,7 +58,7 @@ def stopped(reason: str, seconds: float) -> QueryError:
         )
     if reason == "size":
         return QueryError(
-            "The query was stopped: the server sent one value, plan or message of more than 32 MB. "
+            f"The query was stopped: the server sent one row, plan or message of more than {max_bytes:,} bytes. "
             "Select less of it, for example left(column, 1000)."
         )
     return QueryError("The query was cancelled.", sqlstate="57014")
@@ -148,10 +148,6 @@ def _help(error: psycopg.Error, state: str, sql: str, ask: Ask) -> list[str]:
         return _near_functions(_names_at(error, sql), ask)
     if state == "22P02":
         return _enum_labels(_message(error), ask)
-    if state == "42P02":
-        return ["Write values into the query; there are no parameters."]
-    if state == "0A000" and "WITH" in sql.upper():
-        return [NEVER]
     return []
 
 
