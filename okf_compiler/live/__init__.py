@@ -57,6 +57,9 @@ def _findings(
             return "hidden"
         return "unreadable" if (schema.lower(), table.lower(), column.lower()) in there else None
 
+    for pattern in hide:
+        if not any(catalogue.is_hidden([pattern], *names) for names in there):
+            yield Finding("unknown-hide", "warning", pattern, "is to be hidden, but is no column of the database")
     pairs = structure.pair_tables(documented, live)
     found = list(structure.compare(documented, live, pairs, exists))
     yield from found

@@ -73,7 +73,24 @@ def normal(value: str) -> str:
     return f"{float(text):g}" if re.match(NUMBER.replace(r"\s", " "), text) else text
 
 
+def _labels(place: Place, claim: Claim) -> Iterator[Finding]:
+    """An enum's labels against a list: what the type allows, whatever the rows hold."""
+    labels, listed = ({normal(v): v for v in values} for values in (place.column.enum_labels, claim.values))
+    parts = [
+        f"{words}: {_some(repr(values[v]) for v in values if v not in others)}"
+        for words, values, others in (("no label", listed, labels), ("not listed", labels, listed))
+        if values.keys() - others.keys()
+    ]
+    if parts:
+        yield Finding(
+            "changed-enum", "warning", str(place), f"labels of the enum {place.column.type}; {'; '.join(parts)}"
+        )
+
+
 def _values(data: Data, place: Place, claim: Claim, noisy: bool) -> Iterator[Finding]:
+    if place.column.enum_labels and not place.path:
+        yield from _labels(place, claim)
+        return
     spread = data.spread(place)
     if spread is None or spread.nulls == spread.rows:
         return

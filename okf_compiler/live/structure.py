@@ -40,10 +40,16 @@ def compare(
     ("hidden", "unreadable"), or None; an empty column asks for the table."""
     known = {id(p.documented) for p in pairs}
     for table in documented.tables:
-        if id(table) not in known and exists(table.schema, table.name, "") is None:
-            yield Finding(
-                "missing-table", "error", table.qualified_name, "documented, but the database has no such table"
-            )
+        if id(table) in known:
+            continue
+        if exists(table.schema or "public", table.name, "") is None:
+            text = "documented, but the database has no such table"
+            yield Finding("missing-table", "error", table.qualified_name, text)
+        elif not table.columns or any(
+            exists(table.schema or "public", table.name, c.name) != "hidden" for c in table.columns
+        ):
+            text = "is there, but the role may not read it, or it is a view over hidden columns"
+            yield Finding("unreadable-table", "warning", table.qualified_name, text)
     seen = {id(p.live) for p in pairs}
     for table in live.tables:
         if id(table) not in seen:

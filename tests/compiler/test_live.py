@@ -25,14 +25,14 @@ SCRIPT = """
 CREATE TYPE state AS ENUM ('open', 'shut');
 CREATE TABLE shops (id int PRIMARY KEY, city text);
 CREATE TABLE visits (
-    id int, shop int, mood text, score int, rate text, day text, seen text, note text, door state, size varchar(20),
-    share numeric, secret text, extra int, facts jsonb, code text, spelt text, few text
+    id int, shop int, mood text, score int, rate text, day text, seen text, note text, door state, gate state,
+    size varchar(20), share numeric, secret text, extra int, facts jsonb, code text, spelt text, few text
 );
 INSERT INTO shops VALUES (1, 'Bern'), (2, 'Thun');
 INSERT INTO visits
 SELECT CASE n WHEN 100 THEN 99 ELSE n END, 1, (ARRAY['Good', 'Bad', 'Odd', NULL])[n % 4 + 1], n,
        CASE n WHEN 7 THEN 'inf km/h' ELSE n || '.5 km/h' END, CASE n WHEN 9 THEN '2024-1-9' ELSE '2024-01-09' END,
-       '2024-01-09', CASE WHEN n > 3 THEN 'x' END, 'open', 'S', n / 50.0, 'hidden ' || n, n,
+       '2024-01-09', CASE WHEN n > 3 THEN 'x' END, 'open', 'open', 'S', n / 50.0, 'hidden ' || n, n,
        jsonb_build_object('Kind', (ARRAY['A', 'B'])[n % 2 + 1], 'Deep', jsonb_build_object('Level', n, 'More', n)),
        'c' || n, (ARRAY['RED', 'blue'])[n % 2 + 1], CASE WHEN n < 4 THEN 'a' END
 FROM generate_series(1, 100) n;
@@ -49,6 +49,7 @@ COLUMNS = (
     Column("seen", "text", meaning="Date and time of the visit."),
     Column("note", "text", nullable=False, meaning="Contains NULL when unknown."),
     Column("door", "USER-DEFINED", enum_labels=("open", "ajar")),
+    Column("gate", "state", meaning="Gate. Possible values: Open, Locked."),
     Column("size", "varchar(9)", meaning="Values like 'S', 'M'."),
     Column("share", "integer", meaning="Share (0-1)."),
     Column("secret", "text", meaning="Must be unique. Possible values: a, b."),
@@ -91,6 +92,7 @@ EXPECTED = {
     ("changed-key", "warning", "visits", "there is none"),
     ("missing-foreign-key", "warning", "visits", "(shop) to shops"),
     ("changed-enum", "warning", "visits.door", "gone: 'ajar'; new: 'shut'"),
+    ("changed-enum", "warning", "visits.gate", "no label: 'Locked'; not listed: 'shut'"),
     ("changed-type", "warning", "visits.facts->Kind", "SMALLINT, but 100 rows"),
     ("not-unique", "warning", "visits.id", "1 values"),
     ("unknown-reference", "warning", "visits.shop", "no table stores"),
@@ -181,8 +183,12 @@ def test_a_role_that_may_not_read_a_column_says_so(postgres: Server) -> None:
         with psycopg.connect(**postgres.admin or {}, dbname="live_closed") as admin:
             admin.execute(script.encode())
         with connect(params, "live_closed") as connection:
-            found = check(documented, connection)
-    assert [(f.code, f.place) for f in found] == [("unreadable-column", "t.b")]
+            found = check(documented, connection, hide=["t.c"])
+    assert [(f.code, f.place) for f in found] == [
+        ("unknown-hide", "t.c"),
+        ("unreadable-table", "closed"),
+        ("unreadable-column", "t.b"),
+    ]
 
 
 @pytest.mark.parametrize(
