@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from okf_compiler.model import Database
@@ -15,7 +15,7 @@ from okf_compiler.sources import combine
 class Sources:
     """What a person names on the command line. Never written anywhere: `live` may hold a password."""
 
-    live: str | None = None
+    live: str | None = field(default=None, repr=False)
     """A connection URL, or `configured`; None for the database's documents."""
     columns: tuple[Path, ...] = ()
     """Data dictionaries: CSV files, folders of them, or Defog metadata files."""

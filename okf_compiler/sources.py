@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,8 +15,8 @@ from okf_compiler.model import Column, Database, ForeignKey, Place, Problem, Sou
 from okf_compiler.rules import combine_rules
 from okf_compiler.settings import did_you_mean
 
-_SUGGESTIONS = 20
-"""Near names are looked for this often; comparing every name with every other would take minutes on a large base."""
+_COMPARISONS = 200_000
+"""Near names are looked for until this many are compared: every name with every other would take minutes."""
 
 _FAMILIES = {
     "number": exp.DataType.NUMERIC_TYPES,
@@ -103,7 +103,7 @@ class _Tables:
             self.by_name.setdefault(table.name.lower(), []).append(position)
         self.said: dict[tuple[str, ...], str] = {}
         """Title of the source that a meaning or description comes from; the base's where there is no entry."""
-        self.suggested = 0
+        self.compared = 0
 
     def finish(self) -> list[Table]:
         return [replace(t, foreign_keys=tuple(self._key(t, k) for k in t.foreign_keys)) for t in self.tables]
@@ -136,13 +136,13 @@ class _Tables:
             names = ", ".join(self.tables[p].qualified_name for p in public)
             self._problem(f"table {wanted.name} could be {names}; its description is not used. Name the schema", place)
         else:
-            near = self._near(wanted.qualified_name, (t.qualified_name for t in self.tables))
+            near = self._near(wanted.qualified_name, [t.qualified_name for t in self.tables])
             self._problem(f"there is no table {wanted.qualified_name!r} to describe{near}", place)
         return None
 
-    def _near(self, name: str, known: Iterable[str]) -> str:
-        self.suggested += 1
-        return did_you_mean(name, known) if self.suggested <= _SUGGESTIONS else "."
+    def _near(self, name: str, known: Collection[str]) -> str:
+        self.compared += len(known)
+        return did_you_mean(name, known) if self.compared <= _COMPARISONS else "."
 
     # --- one table ---
 

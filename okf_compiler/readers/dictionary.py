@@ -155,7 +155,7 @@ class _Reader:
         for row in entries:
             self._row(row)
         if self.filled_down:
-            self._problem(f"{self.filled_down} rows name no table; each was given the table of the row above it", 0)
+            self._problem(f"rows without a table, taken to belong to the one above: {self.filled_down}", 0)
 
     def _problem(self, message: str, line: int) -> None:
         self.problems.append(Problem(message, str(self.path), line))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.command import run
+from support.databases import made, url
 from support.documents import write_documents
 
+from okf_agent.engines import Server
 from okf_compiler.bundle import load
 from okf_compiler.compile import compile_database
 from okf_compiler.gather import Sources, gather
@@ -87,3 +90,55 @@ def test_what_tests_and_dictionaries_claim_can_be_held_against_the_data(settings
     assert found == {"values": ("new", "old"), "not null": ()}
     dictionary_alone = gather(settings, "x", Sources(columns=(columns,)))
     assert [c.values for c in claims(dictionary_alone.tables[0].columns[0].meaning)] == [("x", "y")]
+
+
+MARTS = """
+CREATE SCHEMA marts;
+CREATE TABLE marts.customers (customer_id int PRIMARY KEY, customer_name text, customer_type date);
+CREATE TABLE marts.orders (order_id int, customer_id int, order_total numeric, is_food_order boolean);
+COMMENT ON COLUMN marts.orders.order_total IS 'Before tax';
+"""
+
+
+def test_a_live_database_with_dbt_a_dictionary_and_a_glossary(
+    postgres: Server, test_data: Path, tmp_path: Path
+) -> None:
+    columns = write(
+        tmp_path,
+        "dict.csv",
+        "Tabelle;Spalte;Beschreibung;Typ\nOrders;ORDER_TOTAL;With everything;numeric\n;orderid;?;int\n"
+        "customers;customer_type;;text\n",
+    )
+    rules = write(
+        tmp_path,
+        "rules.yaml",
+        "- name: Food share\n  definition: food orders / orders\n  depends_on: [Food Orders, Orders]\n"
+        "- name: large orders\n  definition: order_total over 100\n",
+    )
+    with made(postgres, "gather_test", MARTS) as params:
+        arguments = ["compile", "jaffle", "--from", url(params, "gather_test"), "--columns", columns, "--rules", rules]
+        result = run("okf-compiler", *arguments, "--dbt", test_data / "dbt" / "jaffle-shop", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "jaffle: 2 tables, 7 columns, 40 rules" in result.stdout
+    for line in (
+        "orders.yml:21: marts.orders.order_total has two meanings: 'Before tax' in Catalogue of jaffle, and 'The total "
+        "amount of the order in USD including tax.' in dbt project jaffle-shop, which stands",
+        "dict.csv:2: marts.orders.order_total has two meanings: 'The total amount of the order in USD including tax.' "
+        "in dbt project jaffle-shop, and 'With everything' in Data dictionary dict.csv, which stands",
+        "dict.csv:3: there is no column 'orderid' in marts.orders; did you mean 'order_id'?",
+        "dict.csv:4: marts.customers.customer_type is date in Catalogue of jaffle and text in Data dictionary "
+        "dict.csv; date stands",
+        "there is no table 'stg_customers' to describe; did you mean 'marts.customers'?",
+        "marts.orders.customer_id refers to stg_customers.customer_id, which is not there; the reference is not used",
+        "rules.yaml:4: rule 'large orders' has two definitions: ",
+    ):
+        assert line in result.stdout, result.stdout
+    bundle = load(tmp_path / "bundles" / "compiled" / "jaffle")
+    orders = bundle.concepts["tables/marts.orders"]
+    assert [s["id"] for s in orders.frontmatter["sources"]] == ["schema", "dbt", "dictionary"]
+    assert orders.description.startswith("Order overview data mart")
+    assert "With everything" in orders.body
+    assert "[marts.customers](/tables/marts.customers.md)" in orders.body
+    share = bundle.concepts["knowledge/food-share"].body
+    assert "/knowledge/food-orders.md" in share and "/knowledge/orders.md" in share
+    assert "order_total over 100" in bundle.concepts["knowledge/large-orders"].body
