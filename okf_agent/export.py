@@ -15,6 +15,7 @@ from typing import BinaryIO, Literal
 
 from rich.cells import cell_len
 
+from okf_agent import sql_text
 from okf_agent.database import Database
 from okf_agent.render import inert
 from okf_compiler.postgres import Row
@@ -52,7 +53,7 @@ def write(
         OSError: the file cannot be written.
     """
     count = 0
-    if format == "csv" and not guard_formulas and not re.match(r"\s*(explain|show)\b", sql, re.IGNORECASE):
+    if format == "csv" and not guard_formulas and sql_text.parse(sql).kind == "query":
         with database.stream_csv(sql, seconds=seconds) as pieces:
             count = -1  # the header is a line too
             for lines, piece in pieces:
@@ -71,6 +72,7 @@ def write(
 
         for text in pieces_of(format, result.columns, result.types, counted(), guard_formulas):
             file.write(text.encode())
+    on_rows(count)
     return count
 
 
