@@ -8,7 +8,8 @@ from typing import Any
 
 import psycopg
 
-USER_SCHEMA = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+from okf_agent.hidden import USER_SCHEMA, HiddenTable, hidden_tables
+
 FIRST_USER_OID = 16384
 ACTING = (
     "lo_%", "loread", "lowrite", "pg_advisory%", "pg_try_advisory%", "pg_sleep%", "pg_notify",
@@ -46,40 +47,6 @@ SELECT md5(string_agg(fact, E'\\n' ORDER BY fact)) FROM (
         JOIN pg_roles r ON r.oid = m.member WHERE r.rolname = %(role)s
 ) AS facts(fact)"""
 """A digest of every right that matters: the same as long as nobody granted, revoked or made anything."""
-
-EXPOSING = """
-WITH RECURSIVE uses AS (
-    SELECT DISTINCT w.ev_class AS view, d.refobjid AS used, d.refobjsubid AS part,
-        w.ev_action::text ~ ':varattno 0 ' AS whole_rows
-    FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid
-    WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND w.ev_class <> d.refobjid
-), exposing AS (
-    SELECT view FROM uses WHERE (used, part) IN (SELECT * FROM unnest(%(tables)s::oid[], %(columns)s::int[]))
-        OR (whole_rows AND used = ANY (%(tables)s::oid[]))
-    UNION SELECT u.view FROM uses u JOIN exposing e ON u.used = e.view
-)
-SELECT n.nspname, c.relname FROM exposing JOIN pg_class c ON c.oid = view JOIN pg_namespace n ON n.oid = relnamespace
-ORDER BY 1, 2"""
-"""Views that read a hidden column, a whole row that has one (pg_depend does not tell), or another such view."""
-
-FAMILIES = """
-WITH RECURSIVE kin AS (
-    SELECT inhrelid AS a, inhparent AS b FROM pg_inherits UNION SELECT inhparent, inhrelid FROM pg_inherits
-), family AS (
-    SELECT a, b FROM kin UNION SELECT f.a, k.b FROM family f JOIN kin k ON k.a = f.b
-)
-SELECT a, b FROM family"""
-"""Every pair of tables that share rows: partitions, parents and children."""
-
-
-@dataclass(frozen=True)
-class HiddenTable:
-    """A table some or all of whose columns are hidden."""
-
-    schema: str
-    name: str
-    readable: tuple[str, ...]
-    """The columns that may be read."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +89,7 @@ def read_facts(
         "SELECT current_user, rolsuper FROM pg_roles WHERE rolname = current_user"
     ).fetchone() or ("", False)
     roles = cursor.execute("SELECT to_jsonb(r) FROM pg_roles r WHERE rolname = %s", [role]).fetchone()
-    hidden, unmatched = _hidden(connection, tuple(hide), schema)
+    hidden, unmatched = hidden_tables(connection, tuple(hide), schema)
     return Facts(
         version=connection.info.server_version,
         superuser=superuser,
@@ -159,40 +126,3 @@ def read_facts(
         hidden=hidden,
         unmatched=unmatched,
     )
-
-
-def _hidden(
-    connection: psycopg.Connection[Any], hide: tuple[str, ...], schema: str
-) -> tuple[tuple[HiddenTable, ...], tuple[str, ...]]:
-    """The tables and views that `hide` touches, and the entries that match nothing."""
-    if not hide:
-        return (), ()
-    rows = connection.execute(
-        "SELECT n.nspname, c.relname, c.oid, a.attname, a.attnum FROM pg_attribute a "
-        "JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace "
-        f"WHERE {USER_SCHEMA} AND attnum > 0 AND NOT attisdropped AND relkind IN ('r', 'v', 'm', 'f', 'p') "
-        "ORDER BY c.oid, attnum".encode()
-    ).fetchall()
-    wanted = {entry.lower() for entry in hide}
-    matched: set[str] = set()
-    columns: set[tuple[int, str]] = set()
-    for space, table, oid, name, _ in rows:
-        names = {f"{space}.{table}", f"{space}.{table}.{name}"}
-        names |= {table, f"{table}.{name}"} if space == schema else set()
-        if hits := wanted & {n.lower() for n in names}:
-            matched |= hits
-            columns.add((oid, name))
-    # A partition, a parent and a child show the same rows.
-    columns |= {(b, name) for a, b in connection.execute(FAMILIES.encode()) for oid, name in columns if oid == a}
-    hidden = [(oid, number) for _, _, oid, name, number in rows if (oid, name) in columns]
-    readable: dict[tuple[str, str], list[str]] = {}
-    for space, table, oid, name, _ in rows:
-        if oid in {o for o, _ in hidden}:
-            readable.setdefault((space, table), []).extend([] if (oid, name) in columns else [name])
-    views = connection.execute(
-        EXPOSING.encode(), {"tables": [oid for oid, _ in hidden], "columns": [number for _, number in hidden]}
-    )
-    for view in views:
-        readable.setdefault(view, [])
-    found = tuple(HiddenTable(*key, tuple(names)) for key, names in readable.items())
-    return found, tuple(entry for entry in hide if entry.lower() not in matched)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from okf_agent.engines import Server, embedded
+from okf_agent.engines.connection import connect_admin
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +54,11 @@ def own_server(programs: Path | None = None) -> Iterator[Server]:
     root = Path(tempfile.mkdtemp(prefix="okf-tests-"))
     root.chmod(0o755)  # run by root, the server's account must enter it
     try:
-        yield embedded.start(root, "agent_ro", programs)
+        server = embedded.start(root, "agent_ro", programs)
+        with connect_admin(server) as connection:  # nobody needs these databases after a power cut
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield server
     finally:
         embedded.stop(root)
         shutil.rmtree(root)
