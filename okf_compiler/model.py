@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 
@@ -118,7 +119,7 @@ class Place:
     """1-based; 0 where no line applies."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Database:
     name: str
     tables: tuple[Table, ...]
@@ -130,7 +131,15 @@ class Database:
 
     def table(self, name: str, schema: str = "public") -> Table | None:
         """The table of this name in any letter case; an exact match wins."""
-        return _find([t for t in self.tables if t.schema.lower() == schema.lower()], name)
+        return _find(self._by_name.get((schema.lower(), name.lower()), ()), name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, str], list[Table]]:
+        """The tables by schema and name in lower case: a scan for each name is quadratic."""
+        found: dict[tuple[str, str], list[Table]] = {}
+        for table in self.tables:
+            found.setdefault((table.schema.lower(), table.name.lower()), []).append(table)
+        return found
 
 
 _Named = TypeVar("_Named", Column, Table)
