@@ -130,7 +130,14 @@ class Workspace:
             if self._local_base is None:
                 with local_model.progress_bar() as progress:
                     self._local_base = self._open.enter_context(local_model.serve(progress=progress))
-            section = section.model_copy(update={"name": "openai/local", "api_base": self._local_base})
+            section = section.model_copy(
+                update={
+                    "name": "openai/local",
+                    "api_base": self._local_base,
+                    "max_tokens": min(section.max_tokens, local_model.REPLY_TOKENS),
+                    "timeout_s": max(section.timeout_s, local_model.REPLY_SECONDS),
+                }
+            )
         return llm.Model(section)
 
 

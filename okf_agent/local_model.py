@@ -33,10 +33,24 @@ import filelock
 from okf_agent.weights import CODER, Progress, Weights, cache_folder, ensure_weights, progress_bar, silent
 from okf_compiler.settings import UserError
 
-__all__ = ["CONTEXT_TOKENS", "Progress", "ensure_weights", "installed", "progress_bar", "serve"]
+__all__ = [
+    "CONTEXT_TOKENS",
+    "REPLY_SECONDS",
+    "REPLY_TOKENS",
+    "Progress",
+    "ensure_weights",
+    "installed",
+    "progress_bar",
+    "serve",
+    "stop",
+]
 
 CONTEXT_TOKENS = 8192
 """Tokens of one prompt and its reply together."""
+REPLY_TOKENS = 600
+"""Tokens of one reply: a longer one goes round in circles."""
+REPLY_SECONDS = 600
+"""Seconds that a busy machine may take for one reply; asking again would only take longer."""
 IDLE_SECONDS = 600
 START_SECONDS = 180
 POLL_SECONDS = 0.5

@@ -73,7 +73,8 @@ def prepare(question: str, sources: Sources, *, max_tokens: int = MAX_TOKENS) ->
     known = cards.read(sources.bundle)
     scores = rank(question, known)
     chosen = choose(known, question, scores, max_tokens)
-    return Knowledge("pack", (render(chosen),), reply="sql")
+    schema, rules = render(chosen)
+    return Knowledge("pack", (schema,), reply="sql", hints=rules)
 
 
 # --- Rank
@@ -134,9 +135,9 @@ def choose(known: Cards, question: str, scores: Scores, max_tokens: int) -> Chos
     told = " ".join([question, *(rule.definition for rule in rules)])
     for tables in (needed, [_trimmed(table, told) for table in needed]):
         chosen = Chosen(_in_order(known, tables), tuple(rules))
-        if _tokens(render(chosen)) <= max_tokens:
+        if size(chosen) <= max_tokens:
             return chosen
-    while len(tables) > 1 and _tokens(render(Chosen(tuple(tables), tuple(rules)))) > max_tokens:
+    while len(tables) > 1 and size(Chosen(tuple(tables), tuple(rules))) > max_tokens:
         tables = tables[:-1]
     return Chosen(_in_order(known, tables), tuple(rules))
 
@@ -241,21 +242,27 @@ def _way(known: Cards, start: list[str], goal: str) -> list[str]:
     return [goal]
 
 
-def _tokens(text: str) -> int:
-    return int(len(text) / CHARS_PER_TOKEN) + 1
+def size(chosen: Chosen) -> int:
+    """Tokens of what is chosen, about."""
+    return int(sum(map(len, render(chosen))) / CHARS_PER_TOKEN) + 1
 
 
 # --- Render
 
 
-def render(chosen: Chosen) -> str:
-    """The knowledge as the model reads it."""
-    return prompts.load(
+def render(chosen: Chosen) -> tuple[str, str]:
+    """The knowledge as the model reads it: the schema for the instructions, the rules for beside the question.
+
+    Apart, because a small model follows best what stands nearest the question, and a server that has read a
+    schema once need not read it again for the next question.
+    """
+    schema = prompts.load(
         "pack.md",
         schema="\n\n".join(_create_table(table) for table in chosen.tables),
-        joins="\n".join(_joins(chosen.tables)),
-        rules="\n".join(f"- {rule.title}: {_plain(rule.definition)}" for rule in chosen.rules),
+        joins="\n".join(_joins(chosen.tables)) or "none",
     )
+    rules = "\n".join(f"- {rule.title}: {_plain(rule.definition)}" for rule in chosen.rules)
+    return schema, prompts.load("pack_rules.md", rules=rules) if rules else ""
 
 
 def _create_table(table: TableCard) -> str:
@@ -293,11 +300,16 @@ def _joins(tables: Iterable[TableCard]) -> Iterator[str]:
 
 
 def _plain(definition: str) -> str:
-    """A definition in one line; its LaTeX as ordinary formulas, which small models follow better."""
+    """A definition in one line; its LaTeX as formulas of PostgreSQL, which small models copy as they stand.
+
+    >>> _plain(r"CA = \\frac{\\sum amount_cents}{100}, with \\text{cost} / 3")
+    'CA = (sum of amount_cents) / 100.0, with cost / 3.0'
+    """
     text = " ".join(definition.split())
     text = re.sub(r"\\text\{([^{}]*)\}", r"\1", text)
     while (simpler := re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1) / (\2)", text)) != text:
         text = simpler
     for latex, plain in (("\\times", "*"), ("\\sum", "sum of"), ("\\geq", ">="), ("\\leq", "<=")):
         text = text.replace(latex, plain)
-    return text
+    text = re.sub(r"/ \((\d+)\)", r"/ \1", text)
+    return re.sub(r"/ (\d+)\b(?!\.\d)", r"/ \1.0", text)

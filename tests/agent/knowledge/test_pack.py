@@ -108,9 +108,10 @@ def test_chosen(zoo: Path, question: str, tables: list[str], rules: list[str]) -
 
 
 def test_the_prompt_as_the_model_reads_it(zoo: Path) -> None:
-    text = pack.render(_choose(zoo, "What is the keeper load, by the full name of the keepers?"))
-    assert text.startswith(
-        """\
+    schema, rules = pack.render(_choose(zoo, "What is the keeper load, by the full name of the keepers?"))
+    assert (
+        schema
+        == """\
 CREATE TABLE animals (
   animal_id integer, primary key, -- An INTEGER primary key identifying each animal.
   species_code text, -- The species (e.g., 'LEO' | 'PAN').
@@ -125,11 +126,23 @@ CREATE TABLE keepers (
   full_name text, -- Name.
   house_id integer,
 );
-"""
+
+Joins:
+animals.keeper_id = keepers.keeper_id"""
     )
-    assert "animals.keeper_id = keepers.keeper_id" in text
-    assert "- Keeper Load (KL): KL = (heavy animals) / (2) * 3" in text
-    assert text.index("- Heavy Animal:") < text.index("- Keeper Load (KL):")
+    assert (
+        rules
+        == """\
+Rules to follow, word for word:
+- Heavy Animal: An animal with body_mass_kg over 500.
+- Keeper Load (KL): KL = (heavy animals) / 2.0 * 3"""
+    )
+
+
+def test_without_joins_and_rules(zoo: Path) -> None:
+    schema, rules = pack.render(_choose(zoo, "The face values of the gift card"))
+    assert schema.endswith("Joins:\nnone")
+    assert rules == ""
 
 
 def test_a_definition_is_read_as_it_was_written(zoo: Path) -> None:
@@ -141,12 +154,13 @@ def test_a_definition_is_read_as_it_was_written(zoo: Path) -> None:
 def test_the_limit_cuts_meanings_first_and_then_tables(zoo: Path) -> None:
     question = "Heavy animals by houses"
     whole = _choose(zoo, question)
-    size = pack._tokens(pack.render(whole))
+    size = pack.size(whole)
     trimmed = _choose(zoo, question, size - 1)
     assert [t.name for t in trimmed.tables] == [t.name for t in whole.tables]
-    shown = pack.render(trimmed)
-    assert "Weight in kilograms" not in shown or "The species" not in shown
-    assert pack._tokens(shown) < size
+    shown, _ = pack.render(trimmed)
+    assert "The species" not in shown
+    assert "Weight in kilograms" in shown, "a rule speaks of it"
+    assert pack.size(trimmed) < size
     small = _choose(zoo, question, 60)
     assert [t.name for t in small.tables] == ["animals"]
     assert [r.title for r in small.rules] == ["Heavy Animal"]
@@ -174,8 +188,8 @@ def test_prepare_gives_one_reply_with_sql(zoo: Path) -> None:
     knowledge = prepare("pack", "How many heavy animals are there?", Sources("zoo", bundle=zoo))
     assert MODES["pack"] is pack.prepare
     assert (knowledge.mode, knowledge.reply, knowledge.tools) == ("pack", "sql", ())
-    (section,) = knowledge.sections
-    assert "body_mass_kg over 500" in section
+    assert "body_mass_kg numeric" in knowledge.sections[0]
+    assert "body_mass_kg over 500" in knowledge.hints
 
 
 def test_without_a_bundle_the_message_says_how_to_make_one(tmp_path: Path) -> None:
