@@ -279,7 +279,7 @@ class Database:
         deadline = min(time.monotonic() + RECONNECT_SECONDS, watch.deadline)
         while True:
             try:
-                session = open_session(self._params, self.name)
+                session = open_session(self._params, self.name, watch)
                 self._reached = True
                 return session
             except psycopg.OperationalError as error:

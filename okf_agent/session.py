@@ -153,13 +153,14 @@ WHERE pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
                   WHERE o.proname = p.proname AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)"""
 
 
-def open_session(params: Mapping[str, Any], dbname: str) -> Session:
-    """A new session, with what it has to know of its role.
+def open_session(params: Mapping[str, Any], dbname: str, watch: Watch | None = None) -> Session:
+    """A new session, watched from its first query on, with what it has to know of its role.
 
     Raises:
         psycopg.OperationalError: the server cannot be reached.
     """
     session = postgres.connect(params, dbname, read_only=True, autocommit=True, factory=Session)
+    session.watch = watch
     try:
         (timeout, *names) = [row[0] for row in session.execute(FACTS)]
         session.server_timeout_ms = int(timeout)

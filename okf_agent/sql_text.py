@@ -18,6 +18,7 @@ from okf_agent.sql_refusals import DENIED_FUNCTION, NEVER, refusal
 Kind = Literal["query", "explain", "show"]
 
 READS = ("SELECT", "VALUES", "TABLE", "WITH")
+WRITES = ("INSERT", "UPDATE", "DELETE", "MERGE")
 MAX_CHARS = 200_000
 
 _SPACE = r"[\s\ufeff\u200b\u2060]"
@@ -258,20 +259,27 @@ def _kind(tokens: list[Token], text: str) -> Kind:
 
 
 def _refuse_writes(tokens: list[Token]) -> None:
-    """What makes a query write: SELECT INTO, row locks, a data-modifying WITH."""
+    """What makes a query write: SELECT INTO, row locks, a WITH that writes inside or at its end."""
     words = [t.text.upper() if t.kind == "word" else t.text for t in tokens]
-    for here, (before, word, after) in enumerate(zip(["", *words], words, [*words[1:], ""], strict=False)):
-        if word in ("INSERT", "UPDATE", "DELETE", "MERGE") and before == "(" and _after_as(words, here - 1):
-            raise SqlTextError(refusal(word, "")[0], never=True)
+    if (main := _after_with(words)) in WRITES:
+        raise SqlTextError(refusal(main, "")[0], never=True)
+    for here, (word, after) in enumerate(itertools.pairwise([*words, ""])):
+        if word == "(" and after in WRITES and words[here - 1] in ("AS", "MATERIALIZED"):
+            raise SqlTextError(refusal(after, "")[0], never=True)
         if word == "INTO":
             raise SqlTextError(f"SELECT INTO creates a table: leave out INTO. {NEVER}", never=True)
         if word == "FOR" and after in ("UPDATE", "SHARE", "NO", "KEY"):
             raise SqlTextError(f"Rows cannot be locked: leave out FOR {after}. {NEVER}", never=True)
 
 
-def _after_as(words: list[str], bracket: int) -> bool:
-    """Whether the bracket at this place opens the query of a WITH."""
-    return bracket > 0 and words[bracket - 1] in ("AS", "MATERIALIZED")
+def _after_with(words: list[str]) -> str:
+    """The word that begins the statement a WITH stands before, "" where there is none."""
+    depth = 0
+    for before, word in itertools.pairwise(words if words and words[0] == "WITH" else ()):
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and before == ")" and word in (*READS, *WRITES):
+            return word
+    return ""
 
 
 def _called(sql: str) -> list[str]:

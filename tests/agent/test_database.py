@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
 import subprocess
 import sys
@@ -166,6 +167,32 @@ def test_a_shorter_limit_of_the_server_stands(params: dict[str, Any], admin: psy
         admin.execute("ALTER ROLE reader SET statement_timeout = '30s'")
 
 
+def test_a_locked_table_is_waited_for_no_longer_than_the_limit(params: dict[str, Any], postgres: Server) -> None:
+    assert postgres.admin is not None
+    with (
+        psycopg.connect(**postgres.admin, dbname="queries") as holder,
+        limited(params, statement_timeout_s=0.5) as database,
+    ):
+        holder.execute("LOCK TABLE customers")
+        with pytest.raises(QueryError, match="stopped after"):
+            database.run("SELECT count(*) FROM customers")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="stops a process")
+def test_a_backend_that_answers_nothing_is_left_alone(params: dict[str, Any]) -> None:
+    with limited(params, statement_timeout_s=0.5) as database:
+        pid = int(database.run("SELECT pg_backend_pid()").rows[0][0] or 0)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            started = time.monotonic()
+            with pytest.raises(QueryError, match="stopped after"):
+                database.run("SELECT 1")
+            assert time.monotonic() - started < 4
+            assert database.run("SELECT 2").rows == (("2",),)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
 def test_cancel_from_another_thread(database: Database, admin: psycopg.Connection[Any]) -> None:
     timer = threading.Timer(0.3, database.cancel)
     timer.start()
@@ -287,6 +314,7 @@ def test_several_threads_at_once(database: Database) -> None:
     assert sorted(map(str, found)) == sorted(str(n) for n in range(6) for _ in range(5))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the relay speaks to a Unix socket")
 def test_a_pooler_that_refuses_startup_options(params: dict[str, Any]) -> None:
     with Pooler(params) as pooler, Database(pooler.params, "queries", LIMITS) as database:
         assert database.run("SELECT count(*) FROM orders").rows == (("2000",),)

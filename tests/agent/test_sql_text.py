@@ -35,6 +35,7 @@ CLEANED = {
     "show  timezone": "show  timezone",
     'SELECT \'DELETE\', "update" FROM t AS "into"': 'SELECT \'DELETE\', "update" FROM t AS "into"',
     "SELECT update FROM t": "SELECT update FROM t",
+    "WITH a AS (SELECT 1) SELECT count(*) delete FROM a": "WITH a AS (SELECT 1) SELECT count(*) delete FROM a",
     "SELECT substring(a FOR 2) FROM t": "SELECT substring(a FOR 2) FROM t",
 }
 REFUSED = {
@@ -67,6 +68,8 @@ REFUSED = {
     "SELECT * FROM t FOR NO KEY UPDATE": "cannot be locked",
     "WITH d AS (DELETE FROM t RETURNING *) TABLE d": "DELETE is refused",
     "WITH d AS NOT MATERIALIZED (UPDATE t SET a = 1 RETURNING *) TABLE d": "UPDATE is refused",
+    "WITH a AS (SELECT 1), b(x) AS (SELECT (2)) DELETE FROM t": "DELETE is refused",
+    "EXPLAIN WITH a AS (SELECT 1) INSERT INTO t TABLE a": "INSERT is refused",
     "EXPLAIN ANALYZE DELETE FROM t": "EXPLAIN is taken of a SELECT only",
     "EXPLAIN (ANALYZE, FORMAT JSON) DELETE FROM t": "EXPLAIN is taken of a SELECT only",
     "EXPLAIN ANALYZE EXECUTE x": "not of EXECUTE",
