@@ -103,16 +103,19 @@ def load(
     if server.admin is None:
         return LoadState("present" if _agent_sees(server, name) else "no_content")
     with connect_admin(server) as control:
-        mark = _find(control, name)
-        if mark is None and documents.dump is None:
+        comment = _find(control, name)
+        if comment is None and documents.dump is None:
             return LoadState("no_content")
-        if mark is None or again:
+        if comment is None or again:
             control.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-            mark = None if again else _find(control, name)  # another loader may have been quicker
-        if mark is not None:
-            known = Mark.read(mark)
-            changed = known is not None and documents.dump is not None and not known.matches(documents.dump)
-            return LoadState("present", changed=changed)
+            comment = _find(control, name)  # another loader may have been quicker
+        if comment is not None and not again:
+            return LoadState("present", changed=_has_changed(control, name, comment, documents.dump))
+        if comment is not None and Mark.read(comment) is None:
+            raise UserError(
+                f"The database {name} was not loaded by okf-agent, so it is not replaced.\n"
+                "Drop or rename it yourself, if its dump is to take its place."
+            )
         if documents.dump is None:
             raise UserError(f"There is no dump of {name} to load.", status=2)
         schema = override.schema_name if override else None
@@ -125,6 +128,22 @@ def _find(control: psycopg.Connection[Any], name: str) -> str | None:
         "SELECT coalesce(shobj_description(oid, 'pg_database'), '') FROM pg_database WHERE datname = %s", [name]
     ).fetchone()
     return None if row is None else str(row[0])
+
+
+def _has_changed(control: psycopg.Connection[Any], name: str, comment: str, dump: Path | None) -> bool:
+    """Whether the dump is another than the one loaded. A new date of the same content is noted."""
+    mark = Mark.read(comment)
+    if mark is None or dump is None:
+        return False
+    if not mark.matches(dump):
+        return True
+    found = dump.stat()
+    if found.st_mtime_ns != mark.mtime_ns:
+        fresh = Mark(mark.sha256, found.st_size, found.st_mtime_ns).write()
+        text = sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(name), sql.Literal(fresh))
+        with contextlib.suppress(psycopg.Error):
+            control.execute(text)
+    return False
 
 
 def _agent_sees(server: Server, name: str) -> bool:

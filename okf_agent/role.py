@@ -84,10 +84,12 @@ def ensure_role(server: Server, database: str, config: Config) -> tuple[str, ...
                 return ()
             raise UserError(f"This server is a read replica: make the role {want.role} on its primary.")
         note = _note(config, database, server)
-        if note.is_file() and note.read_text(encoding="utf-8") == _state(connection, want, password):
+        if _is_kept(note, connection, want, password):
             return ()
         with connect_admin(server) as control:  # one at a time: roles belong to all databases
             control.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+            if _is_kept(note, connection, want, password):
+                return ()
             missed = harden(connection, want, password)
         _keep(note, _state(connection, want, password))
         return missed
@@ -261,6 +263,10 @@ def _note(config: Config, database: str, server: Server) -> Path:
     where = hashlib.sha256(repr(sorted(place.items())).encode()).hexdigest()[:10]
     name = hashlib.sha256(database.encode()).hexdigest()[:10]
     return config.settings.root / ".okf" / "roles" / f"{where}-{name}"
+
+
+def _is_kept(note: Path, connection: psycopg.Connection[Any], want: Wanted, password: str | None) -> bool:
+    return note.is_file() and note.read_text(encoding="utf-8") == _state(connection, want, password)
 
 
 def _keep(note: Path, state: str) -> None:

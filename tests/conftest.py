@@ -41,7 +41,7 @@ def postgres15() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(params=["18", "15"])
+@pytest.fixture(params=["18", pytest.param("15", marks=pytest.mark.slow)])
 def each_postgres(request: pytest.FixtureRequest) -> Server:
     """Both of them, one after the other."""
     name = {"18": "postgres", "15": "postgres15"}[request.param]

@@ -143,7 +143,7 @@ def _start(place: Place, programs: Path) -> PidFile:
     version = major_version(programs)
     programs = enterable_programs(programs, place.account, place.home)
     if not (place.data / "PG_VERSION").exists():
-        _initialise(place, programs)
+        _initialise(place, programs, int(version))
     found = (place.data / "PG_VERSION").read_text(encoding="ascii").strip()
     if found != version:
         raise UserError(
@@ -158,9 +158,10 @@ def _start(place: Place, programs: Path) -> PidFile:
         forget_stale(place.data, place.account)
         end_orphans(place.data)
     _rotate_log(place.data / "server.log")
-    options = f"-p {PORT} -k {_socket_folder(place)} -c listen_addresses="
     if sys.platform == "win32":
         options = f"-p {_free_port()} -c listen_addresses=127.0.0.1"
+    else:
+        options = f"-p {PORT} -k {_socket_folder(place)} -c listen_addresses="
     # The text of a failed statement may hold people's data: it does not belong in a log.
     options += " -c log_min_error_statement=panic"
     _start_server(place, programs, options)
@@ -197,7 +198,7 @@ def _wait(place: Place, seconds: float) -> PidFile | None:
     return None
 
 
-def _initialise(place: Place, programs: Path) -> None:
+def _initialise(place: Place, programs: Path, version: int) -> None:
     """Make the data folder, whole or not at all."""
     fresh = place.home / "postgres.new"
     for leftover in (fresh, place.data):
@@ -216,11 +217,18 @@ def _initialise(place: Place, programs: Path) -> None:
         access = ["--auth=scram-sha-256", f"--pwfile={place.secret}"]
     try:
         _run(Place(place.home, place.account), programs, "initdb", "-D", ".", "-U", ADMIN,
-             "-E", "UTF8", "--locale=C.UTF-8", *access, folder=fresh)  # fmt: skip
+             "-E", "UTF8", *_locale(version), *access, folder=fresh)  # fmt: skip
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
     fresh.rename(place.data)
+
+
+def _locale(version: int) -> list[str]:
+    """Unicode's letters in the order of their code points, the same on every system; C.UTF-8 itself is not."""
+    if version < 17:
+        return ["--locale=C.UTF-8"]
+    return ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
 
 
 def _run(place: Place, programs: Path, name: str, *arguments: object, folder: Path | None = None) -> None:

@@ -14,7 +14,7 @@ from psycopg import sql
 from okf_agent.engines import Server
 from okf_agent.engines.binaries import clean_environment, find_programs
 from okf_agent.engines.connection import connect_admin
-from okf_agent.load import LoadState, load
+from okf_agent.load import LoadState, Mark, load
 from okf_compiler.settings import DatabaseOverride, Documents, UserError
 
 NAMES = ("load_small", "load_schema", "load_real", "load_psql")
@@ -87,6 +87,28 @@ def test_a_role_or_setting_the_server_lacks_is_left_out(postgres: Server, tmp_pa
         "line 6: a statement about the database itself",
     )
     assert value(postgres, "SELECT count(*) FROM t") == 0
+
+
+def test_a_database_of_somebody_else_is_not_replaced(postgres: Server, tmp_path: Path) -> None:
+    with connect_admin(postgres) as connection:
+        connection.execute("CREATE DATABASE load_small")
+    dump = documents(written(tmp_path, "CREATE TABLE t (a int);"))
+    with pytest.raises(UserError, match="not loaded by okf-agent"):
+        load(postgres, dump, again=True)
+    assert load(postgres, dump) == LoadState("present")
+
+
+def test_several_megabytes_are_hashed_once_after_a_new_date(postgres: Server, tmp_path: Path) -> None:
+    dump = written(tmp_path, "CREATE TABLE t (a int);")
+    load(postgres, documents(dump))
+    dump.touch()
+    load(postgres, documents(dump))
+    comment = value(
+        postgres, "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'load_small'"
+    )
+    mark = Mark.read(str(comment))
+    assert mark is not None
+    assert mark.mtime_ns == dump.stat().st_mtime_ns
 
 
 BROKEN = {

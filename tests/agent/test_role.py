@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
+import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from okf_agent import role
+from okf_agent import doctor, role
 from okf_agent.config import Config, load_config
-from okf_agent.engines import Server
-from okf_agent.engines.binaries import clean_environment, find_programs
+from okf_agent.engines import Server, embedded
+from okf_agent.engines.binaries import clean_environment, find_programs, server_account
 from okf_agent.engines.connection import connect_admin
 from okf_compiler.settings import UserError
 
@@ -332,3 +337,52 @@ def attempt_connect(server: Server) -> bool:
 def test_every_database(lab: Server, config: Config) -> None:
     assert role.ensure_roles(lab, config)[DATABASE] == ()
     assert attempt(lab, "SELECT 1") == ""
+
+
+def test_several_at_once(postgres: Server, config: Config) -> None:
+    with connect_admin(postgres) as connection:
+        connection.execute(f"CREATE DATABASE {DATABASE} TEMPLATE template0")
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            done = list(threads.map(lambda _: role.ensure_role(postgres, DATABASE, config), range(4)))
+        assert done == [()] * 4
+        assert attempt(postgres, "SELECT 1") == ""
+    finally:
+        with connect_admin(postgres) as connection:
+            connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+            connection.execute("DROP ROLE agent_ro")
+
+
+@pytest.mark.slow
+def test_read_replica(postgres: Server, config: Config) -> None:
+    """A real one, streaming from the primary: the role comes from there, and nothing is tried here."""
+    assert postgres.admin is not None
+    root = Path(tempfile.mkdtemp(prefix="okf-replica-"))
+    root.chmod(0o755)
+    data = root / ".okf" / "postgres"
+    data.mkdir(mode=0o700, parents=True)
+    account = server_account(data)
+    who: dict[str, Any] = {"user": account.uid, "group": account.gid, "extra_groups": []} if account else {}
+    if account:
+        os.chown(data, account.uid, account.gid)
+    copy = [find_programs() / "pg_basebackup", "-h", postgres.admin["host"], "-U", postgres.admin["user"]]
+    with connect_admin(postgres) as connection:
+        connection.execute(f"CREATE DATABASE {DATABASE} TEMPLATE template0")
+    try:
+        admin(postgres, "CREATE TABLE t AS SELECT 1 AS a")
+        subprocess.run([*copy, "-D", data, "-R", "-c", "fast", "--no-sync"], check=True, env=clean_environment(), cwd=root, **who)
+        replica = embedded.start(root, "agent_ro")
+        with pytest.raises(UserError, match="make the role agent_ro on its primary"):
+            role.ensure_role(replica, DATABASE, config)
+        role.ensure_role(postgres, DATABASE, config)
+        end = time.monotonic() + 30
+        while attempt(replica, "SELECT * FROM t") != "" and time.monotonic() < end:
+            time.sleep(0.1)
+        assert role.ensure_role(replica, DATABASE, config) == ()
+        assert [f for f in doctor._database(replica, config, DATABASE, None)[1] if f.level != "green"] == []
+    finally:
+        embedded.stop(root)
+        shutil.rmtree(root)
+        with connect_admin(postgres) as connection:
+            connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+            connection.execute("DROP ROLE IF EXISTS agent_ro")

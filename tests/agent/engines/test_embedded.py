@@ -152,6 +152,7 @@ START = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_three_starters_get_one_server() -> None:
     with workspace() as root:
         starters = [
@@ -229,6 +230,7 @@ def test_a_workspace_nobody_can_enter(tmp_path: Path) -> None:
         shutil.rmtree(embedded.find_place(tmp_path).home)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("postgres15")
 def test_folder_of_another_major_version() -> None:
     with workspace() as root:
