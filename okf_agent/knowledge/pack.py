@@ -17,7 +17,7 @@ from okf_agent.knowledge import Knowledge, Sources
 from okf_compiler.settings import UserError
 
 MAX_TOKENS = 1500
-"""Tokens of the knowledge and the instructions together, about: a small model reads 60 a second on two cores."""
+"""Tokens of schema and rules together, about: a small model reads 60 a second on two cores."""
 CHARS_PER_TOKEN = 3.3
 """Measured on SQL and English with Qwen's tokenizer, on the safe side."""
 MAX_RULES = 3
@@ -269,8 +269,8 @@ def _create_table(table: TableCard) -> str:
     lines = [f"CREATE TABLE {table.name} ("]
     for column in table.columns:
         lines.append(_line(f"{column.name} {_type(column)},", column))
-        own = re.compile(rf'"?{re.escape(column.name)}"?->')
-        lines += [_line(f"  -- {field.name}", field, mark=":") for field in table.fields if own.match(field.name)]
+        fields = (field for field in table.fields if field.name.startswith(column.name + "->"))
+        lines += [_line(f"  -- {field.name}", field, mark=":") for field in fields]
     return "\n".join([*lines, ");"])
 
 

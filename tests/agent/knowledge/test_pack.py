@@ -145,6 +145,22 @@ def test_without_joins_and_rules(zoo: Path) -> None:
     assert rules == ""
 
 
+def test_names_are_quoted_where_a_query_needs_it(tmp_path: Path) -> None:
+    columns = (Column("Plate No", "text"), Column("data", "jsonb", fields=(JsonField(("A b",), "Age."),)))
+    database = Database("cars", (Table("Cars", columns, schema="Fleet"),))
+    written = concepts(database, link(database), assign(database))
+    bundle.save(tmp_path, {f"{concept.id}.md": bundle.render(concept) for concept in written})
+    schema, _ = pack.render(_choose(tmp_path, "plates of cars"))
+    assert schema.startswith(
+        """\
+CREATE TABLE "Fleet"."Cars" (
+  "Plate No" text,
+  data jsonb,
+    -- data->>'A b': Age.
+);"""
+    )
+
+
 def test_a_definition_is_read_as_it_was_written(zoo: Path) -> None:
     (rule,) = _choose(zoo, "roof class").rules
     assert rule.definition == "# 'wide' when roof_area is over 100\n| or | more"
