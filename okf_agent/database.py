@@ -214,15 +214,18 @@ class Database:
         size = seen = 0
         try:
             for batch in batches:
-                for row in batch[: max_rows - len(kept)] if seen == len(kept) else ():
+                full = seen > len(kept)
+                for row in () if full else batch[: max_rows - len(kept)]:
                     if size >= self.limits.max_bytes:
                         break
                     kept.append(row)
                     size += sum(len(cell) for cell in row if cell)
                 seen += len(batch)
-                if seen > COUNT_ROWS and seen > len(kept):
+                if seen == len(kept):
+                    continue
+                if seen > COUNT_ROWS:
                     return kept, seen, False
-                if watch and seen > len(kept):
+                if watch:
                     watch.shorten(COUNT_SECONDS)
         except Stopped as stop:
             if stop.reason != "time" or seen == len(kept):
