@@ -371,6 +371,15 @@ def test_partitions_are_not_listed(database: Database) -> None:
     assert "measurements_2024" not in str(refused.value)
 
 
+def test_a_look_alike_in_the_roles_own_schema_hides_nothing(database: Database, admin: psycopg.Connection[Any]) -> None:
+    admin.execute("CREATE SCHEMA reader; CREATE TABLE reader.customers (id int)")
+    admin.execute("GRANT USAGE ON SCHEMA reader TO reader; GRANT SELECT ON reader.customers TO reader")
+    try:
+        assert database.run("SELECT count(*) FROM customers").rows == (("200",),)
+    finally:
+        admin.execute("DROP SCHEMA reader CASCADE")
+
+
 def test_no_secret_in_a_message(params: dict[str, Any]) -> None:
     secret = "p@ss#w%rd/:x"
     wrong = {**params, "user": "nobody_here", "password": secret, "connect_timeout": 2}
