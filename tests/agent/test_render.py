@@ -93,6 +93,21 @@ def test_what_is_missing_is_said() -> None:
     assert render.shown_rows(result(("1",))) == "1 row"
 
 
+def test_a_wide_result_is_made_short_for_a_model() -> None:
+    wide = result(*(tuple(f"{r}-{c} " + "x" * 1990 for c in range(30)) for r in range(20)))
+    text = render.for_model(wide)
+    assert len(text) <= render.MODEL_CHARS
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("[")]
+    assert len(rows) == 20 and {len(cell) for row in rows for cell in row} == {30}
+    assert 'Row 1, column "c0": cut, 30 of 1,994 characters.' in text
+    assert "590 more cells are cut, at 30 characters." in text
+
+    endless = result(*(("y" * 25,) * 1600 for _ in range(20)))
+    text = render.for_model(endless)
+    assert "Not all rows are shown: 1 of 20 rows." in text
+    assert sum(line.startswith("[") for line in text.splitlines()) == 1
+
+
 def test_no_columns_and_no_rows() -> None:
     assert render.for_model(QueryResult((), (), ((),), 1, Cut(seen=1), 0.0)).startswith("1 row. Columns: none.")
     empty = QueryResult(("a",), ("text",), (), 0, Cut(), 0.0)
