@@ -81,11 +81,15 @@ def prepare(question: str, sources: Sources, *, max_tokens: int = MAX_TOKENS) ->
 
 
 def rank(question: str, known: Cards) -> Scores:
-    """Score tables by the question's words, and rules by the words that no rule named in it accounts for."""
+    """Score tables by the question's words, and rules by those of them that no rule named in it accounts for."""
     asked = ranking.words(question)
     named = tuple(path for path, rule in known.rules.items() if _is_named(rule, question, asked))
-    told = {stem for path in named for stem in ranking.words(known.rules[path].title)}
-    rest = [stem for stem in asked if stem not in told]
+    rest = asked
+    if named:  # a table's name is no sign of another rule then: most rules about products have the word
+        titles = (known.rules[path].title for path in named)
+        told = {stem for title in titles for stem in ranking.words(title)}
+        told |= {stem for table in known.tables.values() for stem in ranking.words(table.name)}
+        rest = [stem for stem in asked if stem not in told]
     rules = ranking.bm25(rest, {path: _rule_words(rule) for path, rule in known.rules.items()})
     return Scores(
         tables=ranking.bm25(asked, {path: _table_words(table) for path, table in known.tables.items()}),

@@ -88,6 +88,8 @@ def _choose(zoo: Path, question: str, max_tokens: int = 1500) -> pack.Chosen:
         ("How many paid tickets did we sell?", ["tickets"], ["Paid Ticket"]),
         # An abbreviation names a rule; what it builds on comes before it; so does the table that only that rule uses.
         ("What is the KL of each keeper?", ["animals", "keepers"], ["Heavy Animal", "Keeper Load (KL)"]),
+        # Beside a rule that is named, a table's name brings in no other rule of that table.
+        ("Paid tickets by animals", ["animals", "tickets"], ["Paid Ticket"]),
         # Tables in between are joined in; the bundle's order is that of names.
         ("Heavy animals by houses", ["animals", "houses", "keepers"], ["Heavy Animal"]),
         # Rules that lean on each other in a circle end.
