@@ -86,7 +86,8 @@ CONSTRAINTS = f"""
         CROSS JOIN unnest(k.confkey) WITH ORDINALITY AS u(number, place)
         JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.number
         WHERE k.contype = 'f' AND k.conrelid IN (SELECT oid FROM relations) GROUP BY k.oid)
-    SELECT k.conrelid::text, k.contype::text, k.conname::text, pg_get_constraintdef(k.oid, true),
+    SELECT k.conrelid::text, k.contype::text, k.conname::text,
+           CASE WHEN k.contype = 'c' OR NOT k.convalidated THEN pg_get_constraintdef(k.oid, true) ELSE '' END,
            coalesce(keys.columns, '[]')::text, n.nspname::text, f.relname::text, targets.columns::text
     FROM pg_constraint k
     LEFT JOIN keys ON keys.oid = k.oid LEFT JOIN targets ON targets.oid = k.oid
@@ -94,8 +95,9 @@ CONSTRAINTS = f"""
     WHERE k.conrelid IN (SELECT oid FROM relations) AND k.contype IN ('p', 'f', 'c') AND k.conparentid = 0
     ORDER BY k.conrelid, k.conname COLLATE "C"
 """
-"""Table's oid, kind (p, f, c), name, definition, columns, and for a foreign key the schema, table and columns it
-refers to. A foreign key to a partitioned table has copies for its parts: those have a parent and are left out."""
+"""Table's oid, kind (p, f, c), name, definition (of a check, or of what is not enforced for all rows), columns, and
+for a foreign key the schema, table and columns it refers to. A foreign key to a partitioned table has copies for its
+parts: those have a parent and are left out."""
 
 UNIQUE = f"""
     WITH {_RELATIONS}
