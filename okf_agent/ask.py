@@ -90,10 +90,11 @@ def choose_cell(config: Config, model: str | None, raw: bool, say: Say) -> Cell:
 class Workspace:
     """What questions share: the configuration, databases that are ready, the local model. Use it in a `with`."""
 
-    def __init__(self, config: Config, bundle: Path | None = None) -> None:
-        """`bundle` is read instead of the compiled one."""
+    def __init__(self, config: Config, bundle: Path | None = None, *, unsafe_role: bool = False) -> None:
+        """`bundle` is read instead of the compiled one; `unsafe_role` asks also as a role that can do more than read."""
         self.config = config
         self.bundle = bundle
+        self.unsafe_role = unsafe_role
         self._ready: dict[str, Ready] = {}
         self._open = ExitStack()
         self._local_base: str | None = None
@@ -116,6 +117,12 @@ class Workspace:
             ready = get_ready(self.config, name, self.bundle, say)
             if ready.database:
                 self._open.callback(ready.database.close)
+            if ready.unsafe and not self.unsafe_role:
+                raise UserError(
+                    f"{self.config.settings.database.agent_user} can do more than read {name}: "
+                    f"{' '.join(ready.unsafe)}\n`okf-agent doctor {name}` shows it all, `okf-agent prepare {name}` takes "
+                    f"rights away where the server is ours; --unsafe-role asks all the same, and the record says so."
+                )
             self._ready[name] = ready
         return self._ready[name]
 
@@ -180,7 +187,7 @@ def _run(
     config = workspace.config
     llm.start_import()  # takes seconds, so it goes on while the database gets ready
     ready = workspace.ready(asked.database, say)
-    recorder.update(bundle_hash=None if cell.mode == "raw" else bundle_hash(ready.bundle))
+    recorder.update(unsafe_role=bool(ready.unsafe), bundle_hash=None if cell.mode == "raw" else bundle_hash(ready.bundle))
     sources = knowledge.Sources(asked.database, ready.documents, ready.bundle)
 
     def both(event: Event) -> None:

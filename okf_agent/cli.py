@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from okf_agent import cli_server
+
 if TYPE_CHECKING:
     from okf_agent.ask import Asked
     from okf_agent.config import Config
@@ -109,6 +111,10 @@ def sql(db: str, query: str) -> None:
         max_rows = config.settings.database.max_rows
         context = tools.Context(database=ready.database, max_rows=max_rows)
         _print_result(tools.run_sql(max_rows).run({"sql": query}, context))
+
+
+for command in (cli_server.prepare, cli_server.doctor, cli_server.stop):
+    commands.add_command(command)
 
 
 def _config() -> Config:

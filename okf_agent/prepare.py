@@ -12,6 +12,7 @@ from pathlib import Path
 from okf_agent import load, role
 from okf_agent.config import Config
 from okf_agent.database import Database
+from okf_agent.doctor import unsafe_role
 from okf_agent.engines import Server, reach
 from okf_compiler.settings import Documents, UserError, find_documents, list_databases
 
@@ -33,6 +34,8 @@ class Ready:
     """None for a bundle that people wrote, without documents to paste."""
     database: Database | None
     """None where the database has no content: then nothing is run."""
+    unsafe: tuple[str, ...] = ()
+    """What the role can do beyond reading; questions are then refused unless the user insists."""
 
 
 def default_database(config: Config) -> str:
@@ -86,23 +89,30 @@ def get_ready(config: Config, name: str, bundle: Path | None = None, say: Say = 
     """
     folder, documents = find_bundle(config, name, bundle, say)
     server = reach(config, say)
-    has_content = load_content(config, server, name, documents, say)
-    database = Database(server.agent, name, config.settings.database) if has_content else None
-    return Ready(name, folder, documents, database)
+    if not load_content(config, server, name, documents, say):
+        return Ready(name, folder, documents, None)
+    database = Database(server.agent, name, config.settings.database)
+    return Ready(name, folder, documents, database, unsafe_role(server, name, config))
 
 
-def load_content(config: Config, server: Server, name: str, documents: Documents | None, say: Say) -> bool:
-    """Load a database's dump if it is not there and give the role its rights; whether there is content."""
+def load_content(
+    config: Config, server: Server, name: str, documents: Documents | None, say: Say, again: bool = False
+) -> bool:
+    """Load a database's dump if it is not there (`again`: also if it is) and give the role its rights.
+
+    Returns whether there is content.
+    """
     if documents is None:  # a bundle that people wrote, of a database that is there already
         nowhere = config.settings.root / name
         documents = Documents(name, config.settings.root, schema=nowhere, meanings=nowhere, rules=nowhere, dump=None)
     override = config.settings.databases.get(name)
-    state = load.load(server, documents, override=override, progress=_announce(name, documents.dump, say))
+    state = load.load(server, documents, override=override, progress=_announce(name, documents.dump, say), again=again)
     if state.changed:
         say(f"{documents.dump} has changed since it was loaded: `okf-agent prepare {name} --reload` loads it again")
     if state.status == "no_content":
         return False
-    role.ensure_role(server, name, config)
+    for missed in role.ensure_role(server, name, config):
+        say(f"Not done for {config.settings.database.agent_user}: {missed}")
     return True
 
 
