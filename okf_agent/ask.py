@@ -91,7 +91,7 @@ class Workspace:
     """What questions share: the configuration, databases that are ready, the local model. Use it in a `with`."""
 
     def __init__(self, config: Config, bundle: Path | None = None, *, unsafe_role: bool = False) -> None:
-        """`bundle` is read instead of the compiled one; `unsafe_role` asks also as a role that can do more than read."""
+        """`bundle` is read instead of the compiled one; `unsafe_role` asks as a role that can do more too."""
         self.config = config
         self.bundle = bundle
         self.unsafe_role = unsafe_role
@@ -120,8 +120,8 @@ class Workspace:
             if ready.unsafe and not self.unsafe_role:
                 raise UserError(
                     f"{self.config.settings.database.agent_user} can do more than read {name}: "
-                    f"{' '.join(ready.unsafe)}\n`okf-agent doctor {name}` shows it all, `okf-agent prepare {name}` takes "
-                    f"rights away where the server is ours; --unsafe-role asks all the same, and the record says so."
+                    f"{' '.join(ready.unsafe)}\n`okf-agent doctor {name}` shows it all, `okf-agent prepare {name}` "
+                    f"takes rights away where the server is ours; --unsafe-role asks all the same, and the record says so."
                 )
             self._ready[name] = ready
         return self._ready[name]
@@ -187,7 +187,8 @@ def _run(
     config = workspace.config
     llm.start_import()  # takes seconds, so it goes on while the database gets ready
     ready = workspace.ready(asked.database, say)
-    recorder.update(unsafe_role=bool(ready.unsafe), bundle_hash=None if cell.mode == "raw" else bundle_hash(ready.bundle))
+    read = None if cell.mode == "raw" else bundle_hash(ready.bundle)
+    recorder.update(bundle_hash=read, unsafe_role=bool(ready.unsafe))
     sources = knowledge.Sources(asked.database, ready.documents, ready.bundle)
 
     def both(event: Event) -> None:
