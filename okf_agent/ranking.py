@@ -11,7 +11,8 @@ K1 = 1.2
 B = 0.75
 """BM25's usual constants: how soon repetition stops to count, and how much a long text is held back."""
 
-_PIECE = re.compile(r"[^\W\d_]+|\d+")
+_PIECE = re.compile(r"[^\W\d_]+|\d{3,}")
+"""Words, and numbers such as years; "2 decimals" says nothing of a subject."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 STOP_WORDS = frozenset(
     re.findall(

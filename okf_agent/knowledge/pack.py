@@ -81,19 +81,24 @@ def prepare(question: str, sources: Sources, *, max_tokens: int = MAX_TOKENS) ->
 
 
 def rank(question: str, known: Cards) -> Scores:
-    """Score tables by the question's words, and rules by those of them that no rule named in it accounts for."""
+    """Score tables and rules by the words they share with the question.
+
+    Where the question names rules, others count only if a word of their title is said besides: not in the names
+    of those rules, nor as the name of a table, which most rules about it have in their title.
+    """
     asked = ranking.words(question)
     named = tuple(path for path, rule in known.rules.items() if _is_named(rule, question, asked))
-    rest = asked
-    if named:  # a table's name is no sign of another rule then: most rules about products have the word
-        titles = (known.rules[path].title for path in named)
-        told = {stem for title in titles for stem in ranking.words(title)}
-        told |= {stem for table in known.tables.values() for stem in ranking.words(table.name)}
-        rest = [stem for stem in asked if stem not in told]
-    rules = ranking.bm25(rest, {path: _rule_words(rule) for path, rule in known.rules.items()})
+    told = {stem for path in named for stem in ranking.words(known.rules[path].title)}
+    told |= {stem for table in known.tables.values() for stem in ranking.words(table.name)}
+    rest = set(asked) - told
+    texts = {
+        path: _rule_words(rule)
+        for path, rule in known.rules.items()
+        if path not in named and (not named or rest & set(ranking.words(rule.title)))
+    }
     return Scores(
         tables=ranking.bm25(asked, {path: _table_words(table) for path, table in known.tables.items()}),
-        rules={path: score for path, score in rules.items() if path not in named},
+        rules=ranking.bm25(asked, texts),
         named_rules=named,
         named_tables=frozenset(p for p, t in known.tables.items() if _beside(ranking.words(t.name), asked)),
     )
