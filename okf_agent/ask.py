@@ -121,7 +121,7 @@ class Workspace:
                 raise UserError(
                     f"{self.config.settings.database.agent_user} can do more than read {name}: "
                     f"{' '.join(ready.unsafe)}\n`okf-agent doctor {name}` shows it all, `okf-agent prepare {name}` "
-                    f"takes rights away where the server is ours; --unsafe-role asks all the same, and the record says so."
+                    f"takes rights away where the server is ours; --unsafe-role asks anyway, and the record says so."
                 )
             self._ready[name] = ready
         return self._ready[name]
