@@ -50,15 +50,16 @@ def doctor(db: str | None, model: str | None, as_json: bool) -> None:
 
     findings = examine(load_config(), db, model)
     console = Console()
+    width = max(len(finding.check) for finding in findings)
     for finding in findings:
         if as_json:
             click.echo(json.dumps(asdict(finding), ensure_ascii=False))
             continue
-        line = Text(f"{finding.level:<7}", finding.level).append(f"{finding.check:<12} ", "bold")
+        line = Text(f"{finding.level:<7}", finding.level).append(f"{finding.check:<{width}}  ", "bold")
         line.append(inert(finding.text), "default")
         console.print(line, soft_wrap=True)
         if finding.remedy:
-            console.print(Text(f"{'':20}{inert(finding.remedy)}", "dim"), soft_wrap=True)
+            console.print(Text(" " * (width + 9) + inert(finding.remedy), "dim"), soft_wrap=True)
     if any(finding.level == "red" for finding in findings):
         sys.exit(1)
 
