@@ -172,14 +172,26 @@ def save(folder: Path, changed: Mapping[str, str], removed: frozenset[str] = fro
         UserError: the folder cannot be written; it is then what it was before.
     """
     with swap.lock(folder):
-        pending = {path: text.encode("utf-8") for path, text in changed.items()}
-        if folder.is_dir():
-            pending = {path: data for path, data in pending.items() if _content(folder / path) != data}
-            removed = frozenset(path for path in removed if (folder / path).is_file())
-            if not pending and not removed:
-                return False
-        swap.replace(folder, pending, removed)
+        pending, gone = _pending(folder, changed, removed)
+        if folder.is_dir() and not pending and not gone:
+            return False
+        swap.replace(folder, pending, gone)
         return True
+
+
+def would_save(folder: Path, changed: Mapping[str, str], removed: frozenset[str] = frozenset()) -> bool:
+    """Whether `save` would touch the folder."""
+    return not folder.is_dir() or any(_pending(folder, changed, removed))
+
+
+def _pending(
+    folder: Path, changed: Mapping[str, str], removed: frozenset[str]
+) -> tuple[dict[str, bytes], frozenset[str]]:
+    """What of a save is not so already."""
+    pending = {path: text.encode("utf-8") for path, text in changed.items()}
+    if folder.is_dir():
+        pending = {path: data for path, data in pending.items() if _content(folder / path) != data}
+    return pending, frozenset(path for path in removed if (folder / path).is_file())
 
 
 def _content(path: Path) -> bytes | None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from okf_compiler import swap
-from okf_compiler.bundle import Concept, files, is_concept, save
+from okf_compiler import edits, overlays, record, swap
+from okf_compiler.bundle import Concept, files, is_concept, save, would_save
 from okf_compiler.concepts import concepts
-from okf_compiler.indexes import add_to_log, indexes, log_entry
+from okf_compiler.indexes import indexes, is_smaller_index, with_prose
 from okf_compiler.link import link, unlinked
-from okf_compiler.merge import Merged, merge
+from okf_compiler.log import add_to_log, log_entry
+from okf_compiler.merge import Merged, digests, merge
 from okf_compiler.model import Database
 from okf_compiler.names import assign
 from okf_compiler.readers import livesqlbench
@@ -22,31 +23,43 @@ from okf_compiler.validate import check, check_concept
 _FOLDERS = ("tables", "knowledge")
 
 
-def compile(documents: Documents, out: Path) -> Report:
+def compile(documents: Documents, out: Path, overlay: Path | None = None, *, check: bool = False) -> Report:
     """Compile one database's documents into the bundle folder `out`, whole or not at all.
 
-    What people added to a bundle that is there already is kept; nothing changes where nothing did.
+    What people added to a bundle that is there already is kept; nothing changes where nothing did. `overlay` is a
+    file of people's corrections, which need not exist. With `check` nothing is written, and the report says whether
+    anything would be.
 
     Raises:
-        UserError: the documents or the folder cannot be used; the folder is then as it was.
+        UserError: the documents, the overlay or the folder cannot be used; the folder is then as it was.
     """
-    return compile_database(livesqlbench.read(documents), out)
+    return compile_database(livesqlbench.read(documents), out, overlay, check=check)
 
 
-def compile_database(database: Database, out: Path) -> Report:
+def compile_database(database: Database, out: Path, overlay: Path | None = None, *, check: bool = False) -> Report:
     """As `compile`, from facts that a reader gave."""
-    links = link(database)
+    corrections = overlays.read(overlay) if overlay else overlays.NOTHING
+    database = corrections.describe(database)
+    links = corrections.link(database, link(database))
     ids = assign(database)
-    compiled = concepts(database, links, ids)
+    compiled = corrections.finish(database, ids, concepts(database, links, ids))
+    database = corrections.report(database)
     now = datetime.now(UTC).replace(microsecond=0)
     with swap.lock(out):
         merged = merge(out, compiled, now.isoformat())
-        guides = indexes(merged.concepts, _FOLDERS)
-        if merged.added or merged.changed or merged.removed:
-            guides["log.md"] = _log(database, out, merged, now.date().isoformat())
+        guides = _guides(database, out, merged, now.date().isoformat())
+        guides[record.FILE] = record.render(digests(compiled).items())
         _refuse_errors([*merged.added, *merged.changed], guides)
-        saved = save(out, {**merged.texts, **guides}, frozenset(f"{concept.id}.md" for concept in merged.removed))
-        _count(database, out, (f"{concept.id}.md" for concept in compiled))
+        gone = frozenset([*(f"{c.id}.md" for c in merged.removed), *_outdated(out, guides)])
+        if check:
+            saved = would_save(out, {**merged.texts, **guides}, gone)
+        else:
+            if merged.edits:
+                edits.keep(out, merged.edits, now.date().isoformat())
+            saved = save(out, {**merged.texts, **guides}, gone)
+            _count(database, out, (f"{concept.id}.md" for concept in compiled))
+    if merged.edits:
+        merged.notes.append(f"Edits kept aside are in {edits.file_for(out)}; what should stay belongs in the overlay.")
     return Report(
         database=database,
         folder=out,
@@ -57,6 +70,20 @@ def compile_database(database: Database, out: Path) -> Report:
         unlinked=tuple(unlinked(database, links)),
         notes=tuple(merged.notes),
     )
+
+
+def _guides(database: Database, out: Path, merged: Merged, date: str) -> dict[str, str]:
+    """Relative path -> text of the indexes, with what people wrote into them, and of the log where it grows."""
+    guides = with_prose(out, indexes(merged.concepts, _FOLDERS), merged.concepts)
+    if merged.added or merged.changed or merged.removed:
+        guides["log.md"] = _log(database, out, merged, date)
+    return guides
+
+
+def _outdated(out: Path, guides: Mapping[str, str]) -> Iterator[str]:
+    """Smaller indexes of before that nothing leads to any more."""
+    if out.is_dir():
+        yield from (path for path in files(out) if is_smaller_index(path) and path not in guides)
 
 
 def _log(database: Database, out: Path, merged: Merged, date: str) -> str:

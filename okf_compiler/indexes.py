@@ -1,4 +1,4 @@
-"""`index.md` of each folder and `log.md`: what a reader of a bundle sees first."""
+"""`index.md` of each folder: what a reader of a bundle sees first. None is longer than a model can read at once."""
 
 from __future__ import annotations
 
@@ -7,114 +7,110 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from okf_compiler import markdown
-from okf_compiler.bundle import Concept, load
+from okf_compiler import index_tree, markdown
+from okf_compiler.bundle import Concept
+from okf_compiler.index_tree import CONTENTS, UNTYPED, Tree
+from okf_compiler.markdown import Part
+from okf_compiler.tokens import BYTES_PER_TOKEN, size
 
 OKF_VERSION = "0.2"
 INDEX_TOKENS = 2_000
-"""About how large the root index may get by listing a folder's concepts itself."""
-_CHARS_PER_TOKEN = 4
-_NAMES_IN_LOG = 20
-_DAY = re.compile(r"^## ", re.MULTILINE)
+"""The longest that an index gets."""
+_LIMIT = int(INDEX_TOKENS * BYTES_PER_TOKEN)
+_HEAD = f'---\nokf_version: "{OKF_VERSION}"\n---\n\n'
+_ENTRY = re.compile(r"[*-] \[.*?(?<!\\)\]\((?:<([^>]*)>|([^)\s]*))\)")
+_SMALLER = re.compile(rf"(?:^|/){CONTENTS}/[^/]+/index\.md$")
 
 
-def indexes(concepts: Iterable[Concept], own_folders: Sequence[str]) -> dict[str, str]:
-    """Relative path -> text: the root's index, and one for each of the compiler's folders that has concepts."""
-    by_folder: dict[str, list[Concept]] = {}
-    for concept in concepts:
-        by_folder.setdefault(concept.id.rpartition("/")[0], []).append(concept)
-    texts = {f"{folder}/index.md": folder_index(by_folder[folder]) for folder in own_folders if folder in by_folder}
-    return {"index.md": _root_index(by_folder, own_folders), **texts}
+def indexes(concepts: Iterable[Concept], own_folders: Sequence[str] = ()) -> dict[str, str]:
+    """Relative path -> text: the root's index, one for each folder with concepts, and the smaller ones below them.
+
+    The root names its folders, those of `own_folders` first, and shows what their indexes show as far as there is
+    room. So every concept is within three reads of the root: a folder's index, a smaller one, and itself.
+    """
+    everything = list(concepts)
+    inside: dict[str, list[Concept]] = {}
+    for concept in everything:
+        folder = concept.id.rpartition("/")[0]
+        while folder:
+            inside.setdefault(folder, []).append(concept)
+            folder = folder.rpartition("/")[0]
+    trees = {folder: index_tree.build(folder, found, _LIMIT) for folder, found in inside.items()}
+    texts: dict[str, str] = {}
+    for folder in sorted(trees):
+        texts |= {f"{folder}/index.md": trees[folder].body, **trees[folder].smaller}
+    top = sorted((f for f in inside if "/" not in f), key=lambda f: _order(f, own_folders))
+    root = _root(everything, {f: inside[f] for f in top}, trees)
+    return {"index.md": _HEAD + root.body, **root.smaller, **texts}
 
 
-def folder_index(concepts: Iterable[Concept]) -> str:
-    """Entries under a heading for each type, sorted by title: `* [title](/path.md) - description`."""
-    return "\n\n".join(_sections(concepts)) + "\n"
-
-
-def make_index(root: Path, folder: str = "") -> str:
-    """An index for a folder that has none, made from its files' frontmatter; subfolders come as folders."""
-    prefix = folder.strip("/") + "/" if folder.strip("/") else ""
-    inside = [c for c in load(root).concepts.values() if c.id.startswith(prefix)]
-    here = [c for c in inside if "/" not in c.id[len(prefix) :]]
-    below: dict[str, list[Concept]] = {}
-    for concept in inside:
-        name, slash, _ = concept.id[len(prefix) :].partition("/")
-        if slash:
-            below.setdefault(prefix + name, []).append(concept)
-    return "\n\n".join([*_folders(below), *_sections(here)]) + "\n"
-
-
-def _root_index(by_folder: Mapping[str, list[Concept]], own_folders: Sequence[str]) -> str:
-    """The folders, and their concepts as far as the whole stays readable: the smallest folders first."""
-    folders = {name: by_folder[name] for name in sorted(by_folder, key=lambda f: _order(f, own_folders)) if name}
-    blocks = [*_folders(folders), *_sections(by_folder.get("", ()))]
-    room = INDEX_TOKENS * _CHARS_PER_TOKEN - len("\n\n".join(blocks))
-    listed = {name: "\n\n".join(_sections(concepts)) for name, concepts in folders.items()}
-    shown = set()
-    for name in sorted(listed, key=lambda n: len(listed[n])):
-        room -= len(listed[name]) + 2
+def _root(everything: Sequence[Concept], folders: Mapping[str, list[Concept]], trees: Mapping[str, Tree]) -> Tree:
+    """The folders, the root's own concepts, and the folders' indexes: first what is far away, then what is short."""
+    lines = [
+        f"* {markdown.link(name, f'/{name}/index.md')} - "
+        + index_tree.counted(Counter(markdown.plain(c.type) or UNTYPED for c in found))
+        for name, found in folders.items()
+    ]
+    block = "# Folders\n\n" + "\n".join(lines) + "\n" if lines else ""
+    far = [f for f in folders if trees[f].levels > 2]
+    room = _LIMIT - size(_HEAD + block) - sum(size(trees[f].body) + 1 for f in far)
+    if room < _LIMIT // 5:
+        return index_tree.build("", everything, _LIMIT - size(_HEAD))
+    own = index_tree.build("", (c for c in everything if "/" not in c.id), room)
+    room -= size(own.body) + 1
+    shown = set(far)
+    for folder in sorted(set(folders) - shown, key=lambda f: (size(trees[f].body), f)):
+        room -= size(trees[folder].body) + 1
         if room >= 0:
-            shown.add(name)
-    blocks += [text for name, text in listed.items() if name in shown]
-    return f'---\nokf_version: "{OKF_VERSION}"\n---\n\n' + "\n\n".join(blocks) + "\n"
+            shown.add(folder)
+    bodies = [block, own.body, *(trees[f].body for f in folders if f in shown)]
+    return Tree("\n".join(body for body in bodies if body), own.smaller, 1)
 
 
 def _order(folder: str, own_folders: Sequence[str]) -> tuple[int, str]:
     return (own_folders.index(folder) if folder in own_folders else len(own_folders), folder)
 
 
-def _folders(folders: Mapping[str, list[Concept]]) -> list[str]:
-    lines = []
-    for name, concepts in folders.items():
-        counts = Counter(c.type or "Untyped" for c in concepts)
-        lines.append(f"* {markdown.link(name, f'/{name}/index.md')} - {_counted(counts)}")
-    return ["# Folders\n\n" + "\n".join(lines)] if lines else []
+def is_smaller_index(path: str) -> bool:
+    """Whether the relative path is one of the index-only subfolders that an earlier, larger index may have needed."""
+    return bool(_SMALLER.search(path))
 
 
-def _counted(counts: Mapping[str, int]) -> str:
-    """`10 PostgreSQL Table, 54 Business Rule`."""
-    return ", ".join(f"{count} {markdown.plain(kind)}" for kind, count in sorted(counts.items()))
+def with_prose(root: Path, texts: Mapping[str, str], concepts: Iterable[Concept]) -> dict[str, str]:
+    """The indexes with what people wrote into those that lie in the folder `root` now."""
+    kinds = {c.path: markdown.plain(c.type) or UNTYPED for c in concepts}
+    kept = dict(texts)
+    for path, text in texts.items():
+        file = root / path
+        if file.is_file() and not is_smaller_index(path):
+            kept[path] = keep_prose(file.read_bytes().decode("utf-8", "replace"), text, kinds)
+    return kept
 
 
-def _sections(concepts: Iterable[Concept]) -> list[str]:
-    by_type: dict[str, list[Concept]] = {}
-    for concept in sorted(concepts, key=lambda c: (c.title.casefold(), c.id)):
-        by_type.setdefault(markdown.plain(concept.type) or "Untyped", []).append(concept)
-    return [f"# {kind}\n\n" + "\n".join(map(_entry, by_type[kind])) for kind in sorted(by_type)]
+def keep_prose(old: str, new: str, kinds: Mapping[str, str]) -> str:
+    """The new text of an index with what people wrote into the old one: prose, and sections of their own.
+
+    `kinds` has the heading under which each concept's path stands. A section of nothing but entries is an index's own
+    if each of them leads to a concept of the section's kind, to another index, or nowhere any more.
+    """
+    if old.replace("\r\n", "\n") == new:
+        return new
+    head, fresh = (_HEAD, new[len(_HEAD) :]) if new.startswith(_HEAD) else ("", new)
+    old = re.sub(r"\A---\n.*?\n---\n+", "", old.replace("\r\n", "\n"), flags=re.DOTALL)
+    parts = {part.heading: part.text for part in markdown.sections(fresh)}
+    lead: list[Part] = []
+    kept: list[Part] = []
+    for part in markdown.sections(old):
+        lines = part.text.split("\n")
+        prose = "\n".join(line for line in lines if not _ENTRY.match(line)).strip()
+        if part.heading in parts:
+            parts[part.heading] = "\n\n".join(filter(None, (prose, parts[part.heading])))
+        elif prose or not all(_is_own(line, part.heading, kinds) for line in lines if line):
+            (kept if part.heading else lead).append(part)
+    return head + markdown.join([*lead, *(Part(heading, text) for heading, text in parts.items()), *kept])
 
 
-def _entry(concept: Concept) -> str:
-    description = markdown.plain(concept.description)
-    return f"* {markdown.link(concept.title, concept.path)}" + (f" - {description}" if description else "")
-
-
-def log_entry(created: str | None, changes: Mapping[str, Sequence[Concept]]) -> str:
-    """A line of the log: what a new bundle holds, or what was added, changed and removed."""
-    if created:
-        return f"* **Creation**: {created}"
-    said = []
-    for what, concepts in changes.items():
-        links = [
-            markdown.code(c.title) if what == "removed" else markdown.link(c.title, c.path)
-            for c in concepts[:_NAMES_IN_LOG]
-        ]
-        if len(concepts) > _NAMES_IN_LOG:
-            links.append(f"{len(concepts) - _NAMES_IN_LOG} more")
-        if links:
-            said.append(f"{what} {', '.join(links)}")
-    return f"* **Update**: {'; '.join(said)}."
-
-
-def add_to_log(log: str | None, date: str, entry: str) -> str:
-    """The log with the entry as the first one of its day (`YYYY-MM-DD`), days newest first; nothing else moves."""
-    if not log or not log.strip():
-        return f"# Log\n\n## {date}\n\n{entry}\n"
-    log = log.replace("\r\n", "\n")
-    first = _DAY.search(log)
-    if not first:
-        return f"{log.rstrip()}\n\n## {date}\n\n{entry}\n"
-    heading, _, rest = log[first.start() :].partition("\n")
-    if heading.strip() == f"## {date}":
-        return f"{log[: first.start()]}{heading}\n\n{entry}\n{rest.lstrip(chr(10))}"
-    return f"{log[: first.start()]}## {date}\n\n{entry}\n\n{log[first.start() :]}"
+def _is_own(line: str, heading: str, kinds: Mapping[str, str]) -> bool:
+    entry = _ENTRY.match(line)
+    path = (entry[1] or entry[2]) if entry else ""
+    return path.endswith("/index.md") or kinds.get(path, heading) == heading

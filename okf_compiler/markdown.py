@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r"^# ", re.MULTILINE)
 _ESCAPED = re.compile(r"([\\`\[\]])")
 _SPACED = re.compile(r"[\s()]")
 _BLOCK = re.compile(r"^ {0,3}(?:#|```|~~~|---|===|\[[^\]]+\]:)", re.MULTILINE)
@@ -81,6 +82,11 @@ class Part:
 
 def sections(body: str) -> list[Part]:
     """The body taken apart at its first-level headings; a `#` inside a fence is none."""
+    if "```" not in body and "~~~" not in body:
+        lead, *rest = _HEADING.split(body.replace("\r\n", "\n"))
+        found = [Part("", lead.strip("\n"))]
+        found += [Part(heading.strip(), text.strip("\n")) for heading, _, text in (r.partition("\n") for r in rest)]
+        return [part for part in found if part.heading or part.text]
     parts: list[Part] = []
     lines: list[str] = []
     heading = fence = ""

@@ -55,6 +55,8 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = ()
     checks: tuple[str, ...] = ()
     description: str | None = None
+    synonyms: tuple[str, ...] = ()
+    """Other words that people use for it."""
     sources: tuple[str, ...] = ()
     """Ids of the sources that say something of it; empty where its database has one set of documents only."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -17,6 +18,8 @@ class Entry(dict[str, Any]):
 
     line: int = 0
     """1-based line of its first key."""
+    lines: Mapping[str, int] = {}
+    """1-based line of each key."""
 
 
 class Items(list[Any]):
@@ -79,6 +82,7 @@ class _Converter:
     def _entry(self, node: yaml.MappingNode) -> Entry:
         entry, merged = Entry(), Entry()
         entry.line = node.start_mark.line + 1
+        entry.lines = {k.value: k.start_mark.line + 1 for k, _ in node.value if isinstance(k, yaml.ScalarNode)}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if key_node.tag == _MERGE:
