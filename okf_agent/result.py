@@ -23,11 +23,9 @@ PIECE_BYTES = 100_000
 CHUNK_CHARS = 1_000_000
 """Characters that one piece of a capped result may have, so that a wide row travels alone."""
 
-_SHORT = frozenset(
-    int(oid)
-    for oid in "16 18 19 20 21 23 24 26 27 28 29 600 650 700 701 718 774 790 829 869 1082 1083 1114 1184 1186 1266 "
-    "2205 2206 2950 3220".split()
-)
+_SHORT = frozenset((16, 18, 19, 20, 21, 23, 24, 26, 27, 28, 29, 600, 650, 700, 701, 718, 774, 790, 829, 869)) | {
+    *(1082, 1083, 1114, 1184, 1186, 1266, 2205, 2206, 2950, 3220)
+}
 """Types (by oid) whose text is always short: boolean, "char", name, numbers of fixed size, dates, times, uuid,
 addresses, points, regclass and its like."""
 _TEXT = frozenset((25, 1043))
