@@ -25,6 +25,7 @@ _CLAUSES = frozenset(
     ("NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "REFERENCES", "CHECK", "CONSTRAINT", "GENERATED", "COLLATE")
 )
 _SIMPLE = frozenset({"", "NOT", "NULL", "DEFAULT"})
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 
 
@@ -55,7 +56,7 @@ def parse_create_table(sql: str) -> tuple[Table | None, list[Unread]]:
     unread += _leftovers(sql, tokens, end)
     segments = _segments(tokens[start + 1 : end])
     parts = _Parts()
-    others = [segment for segment in segments if not _read_simple(sql, segment, parts)]
+    others = [s for s in segments if not _read_simple(sql, s, parts) and not _read_simple_key(s, parts)]
     target = _read_others(sql, tokens[:start], others, parts, unread) if segments else None
     if target is None:
         return None, [Unread(1, "this is not a CREATE TABLE with columns")]
@@ -135,10 +136,60 @@ def _read_simple(sql: str, segment: list[Token], parts: _Parts) -> bool:
     return True
 
 
+def _read_simple_key(segment: list[Token], parts: _Parts) -> bool:
+    """Read `PRIMARY KEY (a, b)` and `FOREIGN KEY (a) REFERENCES t(b)` of plain names; False if it is anything else."""
+    words = [token.text.upper() for token in segment]
+    names, end = _name_list(segment, 1)
+    if words[0] == "PRIMARY KEY" and names and end == len(segment):
+        parts.primary = names
+        return True
+    if words[0] != "FOREIGN KEY" or not names or words[end : end + 1] != ["REFERENCES"]:
+        return False
+    target = segment[end + 1 : end + 2]
+    ref_columns, end = _name_list(segment, end + 2)
+    if not target or target[0].token_type not in _NAMES or not ref_columns or end != len(segment):
+        return False
+    parts.foreign.append(ForeignKey(names, _stored(target[0]), ref_columns))
+    return True
+
+
+def _name_list(tokens: Sequence[Token], start: int) -> tuple[tuple[str, ...], int]:
+    """The names in the bracket that opens at `start`, and where it ends; () where there is something else in it."""
+    names: list[str] = []
+    kinds = [token.token_type for token in tokens]
+    if kinds[start : start + 1] != [TokenType.L_PAREN]:
+        return (), start
+    for index in range(start + 1, len(tokens) - 1, 2):
+        if kinds[index] not in _NAMES or kinds[index + 1] not in (TokenType.COMMA, TokenType.R_PAREN):
+            return (), start
+        names.append(_stored(tokens[index]))
+        if kinds[index + 1] is TokenType.R_PAREN:
+            return tuple(names), index + 2
+    return (), start
+
+
+def _stored(token: Token) -> str:
+    return token.text if token.token_type is TokenType.IDENTIFIER else token.text.lower()
+
+
+def _simple_head(tokens: Sequence[Token]) -> exp.Expression | None:
+    """The name in `CREATE TABLE name` as parsed; None where more stands there."""
+    if (
+        len(tokens) != 3
+        or [t.text.upper() for t in tokens[:2]] != ["CREATE", "TABLE"]
+        or tokens[2].token_type not in _NAMES
+    ):
+        return None
+    quoted = tokens[2].token_type is TokenType.IDENTIFIER
+    return exp.Table(this=exp.Identifier(this=tokens[2].text, quoted=quoted))
+
+
 def _read_others(
     sql: str, head: list[Token], segments: list[list[Token]], parts: _Parts, unread: list[Unread]
 ) -> exp.Expression | None:
     """Read constraints and the other columns; the table's name as parsed, None if `head` creates no table."""
+    if not segments and (target := _simple_head(head)):
+        return target
     comma = _POSTGRES.tokenize(",")
     body = [token for segment in segments for token in (*comma, *segment)][1:]
     schema = _parse([*head, *_OPEN, *body, *_CLOSE], sql) if body else None
