@@ -221,7 +221,8 @@ class _Loop:
     def finish(self, check: Check) -> StopReason:
         """The one way an answer comes to stand."""
         self.context.check = check
-        self.emit(Answered(check.answer, check.ungrounded_numbers))
+        columns, rows = (check.result.columns, check.result.rows) if check.result else ((), ())
+        self.emit(Answered(check.answer, check.ungrounded_numbers, columns, rows))
         return "submitted" if check.answer.sql else "declined"
 
     def ask(self, offered: Sequence[Tool] = (), seconds: float | None = None) -> Reply:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from okf_agent import cli_server
+from okf_agent import cli_runs, cli_server
 
 if TYPE_CHECKING:
     from okf_agent.ask import Asked
@@ -113,7 +113,7 @@ def sql(db: str, query: str) -> None:
         _print_result(tools.run_sql(max_rows).run({"sql": query}, context))
 
 
-for command in (cli_server.prepare, cli_server.doctor, cli_server.stop):
+for command in (cli_server.prepare, cli_server.doctor, cli_server.stop, cli_runs.runs):
     commands.add_command(command)
 
 

@@ -182,6 +182,9 @@ class Answered:
     answer: Answer
     ungrounded_numbers: tuple[str, ...] = ()
     """Numbers in the answer that no query, question or rule of this run has."""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str | None, ...], ...] = ()
+    """The first rows of the answer's query, so that two runs can be compared later."""
 
 
 Event: TypeAlias = (

@@ -14,7 +14,7 @@ import platform
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,6 +27,7 @@ from okf_agent import DISTRIBUTION
 from okf_agent.config import TraceSection
 from okf_agent.model_errors import redact
 from okf_agent.run import (
+    Answered,
     Event,
     Run,
     StopReason,
@@ -42,6 +43,8 @@ LOCK_SECONDS = 30
 """How long another writer of runs.jsonl is waited for; a line takes it milliseconds."""
 SAMPLE_CHARS = 500
 """Of a tool result that `trace.rows: sample` keeps."""
+SAMPLE_ROWS = 5
+"""Of the answer's rows that it keeps."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +152,15 @@ class Recorder:
 
     def _without_rows(self, event: Event) -> Event:
         """The event with as much of query results as `trace.rows` keeps."""
-        if self.settings.rows == "full" or not isinstance(event, ToolFinished) or event.name == "read_file":
+        if self.settings.rows == "full":
+            return event
+        if isinstance(event, Answered):
+            return replace(event, rows=event.rows[:SAMPLE_ROWS] if self.settings.rows == "sample" else ())
+        if not isinstance(event, ToolFinished) or event.name == "read_file":
             return event
         kept = event.text[:SAMPLE_CHARS] if self.settings.rows == "sample" else ""
         note = f"({len(event.text)} characters, trace.rows: {self.settings.rows})"
-        return ToolFinished(**{**vars(event), "text": f"{kept}\n{note}" if kept else note})
+        return replace(event, text=f"{kept}\n{note}" if kept else note)
 
 
 def record(header: Header, run: Run) -> dict[str, Any]:
