@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
 from dotenv import dotenv_values
 
 from okf_compiler.settings import (
@@ -18,6 +19,7 @@ from okf_compiler.settings import (
     did_you_mean,
     find_root,
     load_settings,
+    place_of,
     read_config,
     read_section,
 )
@@ -45,7 +47,7 @@ class ModelSection(Section):
     timeout_s: float = 120
     """Seconds one model call may take."""
     stream: bool = False
-    """Take replies as they are written: then `timeout_s` bounds the silence, and the run's seconds the reply."""
+    """Take replies as they are written: then `timeout_s` bounds each silence, and the run's seconds the reply."""
     callbacks: tuple[str, ...] = ()
     """LiteLLM callbacks by name: langfuse, langsmith, otel, …"""
     retries: int = 5
@@ -102,27 +104,73 @@ class Config:
 SECTIONS = ("model", "agent", "database", "databases", "trace")
 
 
-def load_config(root: Path | None = None) -> Config:
+def load_config(root: Path | None = None, *, file: Path | None = None, changes: Sequence[str] = ()) -> Config:
     """The workspace's config.yaml (default: found from the current folder), with `.env` in the environment.
 
-    A variable that the environment already has is kept.
+    `file` is read instead, and its folder is the workspace. `changes` are single keys that win over the file, each
+    `agent.max_steps=20`, its value in YAML. A variable that the environment already has is kept.
 
     Raises:
-        UserError: a broken file, or an unknown section or key; names the nearest real one.
+        UserError: a broken file, or an unknown section or key; names its line and the nearest real one.
     """
-    root = root or find_root()
-    file = root / CONFIG_FILE
-    sections: Mapping[str, Any] = read_config(file)
+    if file is not None and not file.is_file():
+        raise UserError(f"There is no configuration {file}.", status=2)
+    root = root or (file.resolve().parent if file else find_root())
+    file = file or root / CONFIG_FILE
+    sections = read_config(file)
     for name in sections:
         if name not in SECTIONS:
-            raise UserError(f"{file}: there is no section {name!r}{did_you_mean(name, SECTIONS)}", status=2)
+            place = place_of(file, (name,))
+            raise UserError(f"{place}: there is no section {name!r}{did_you_mean(name, SECTIONS)}", status=2)
     load_env(root / ".env")
+    config = _validated(root, sections, file)
+    for change in changes:
+        keys, value = _parse_change(change)
+        changed = _nested(keys, value)
+        _validated(root, changed, f"--set {change}")
+        sections = _merged(sections, changed)
+    return _validated(root, sections, "--set") if changes else config
+
+
+def _validated(root: Path, sections: Mapping[str, Any], origin: Path | str) -> Config:
     return Config(
-        settings=load_settings(root, sections),
-        model=read_section(ModelSection, sections.get("model", {}), "model", file),
-        agent=read_section(AgentSection, sections.get("agent", {}), "agent", file),
-        trace=read_section(TraceSection, sections.get("trace", {}), "trace", file),
+        model=read_section(ModelSection, sections.get("model", {}), "model", origin),
+        agent=read_section(AgentSection, sections.get("agent", {}), "agent", origin),
+        trace=read_section(TraceSection, sections.get("trace", {}), "trace", origin),
+        settings=load_settings(root, sections, origin),
     )
+
+
+def _parse_change(change: str) -> tuple[list[str], Any]:
+    """The keys and the value of `agent.max_steps=20`.
+
+    Raises:
+        UserError: it has another form, or names no section.
+    """
+    name, equals, text = change.partition("=")
+    keys = [key.strip() for key in name.split(".")]
+    if not equals or len(keys) < 2 or not all(keys):
+        raise UserError(f"--set {change}: write a key and a value: --set agent.max_steps=20", status=2)
+    if keys[0] not in SECTIONS:
+        raise UserError(f"--set {change}: there is no section {keys[0]!r}{did_you_mean(keys[0], SECTIONS)}", status=2)
+    try:
+        return keys, yaml.load(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError:
+        return keys, text
+
+
+def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
+    return {keys[0]: _nested(keys[1:], value) if len(keys) > 1 else value}
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Both mappings, inner ones merged too; `over` wins."""
+    merged = dict(under)
+    for key, value in over.items():
+        below = merged.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(below, value) if both and isinstance(below, Mapping) else value
+    return merged
 
 
 def load_env(path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 CONFIG_FILE = "config.yaml"
 SCHEMA_SUFFIX = "_schema.txt"
@@ -69,6 +69,12 @@ class DatabaseSection(Section):
     """The planner's cost above which a query is refused before it runs; None for no bound."""
 
 
+Files: TypeAlias = Annotated[
+    tuple[Path, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
+"""One path or a list of them, from the workspace's folder."""
+
+
 class DatabaseOverride(Section):
     """`databases.<name>:` what the file layout does not say about one database."""
 
@@ -78,6 +84,20 @@ class DatabaseOverride(Section):
     """The PostgreSQL schema its tables live in; `schema:` in the file."""
     hide: tuple[str, ...] = ()
     """Columns that the reader of a live catalogue and the live check leave out: `table.column`, `*` for anything."""
+    live: Literal["configured"] | None = Field(default=None, alias="from")
+    """`from: configured`: its tables come from the catalogue of the server of `database:`, in the database of this
+    name; None: from the documents in a data root."""
+    columns: Files = ()
+    """Data dictionaries that say more of its columns: CSV files, folders of them, or Defog metadata files."""
+    rules: Files = ()
+    """Glossaries with its business rules: YAML, JSON or CSV files, or folders of them."""
+    dbt: Files = ()
+    """Folders of dbt projects."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file or folder that says more of it."""
+        return (*self.columns, *self.rules, *self.dbt)
 
 
 @dataclass(frozen=True)
@@ -94,7 +114,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Documents:
-    """The files of one database in one data root. Only `schema` is sure to exist."""
+    """The files of one database in one data root. Only `schema` is sure to exist, and not where it is `live`."""
 
     name: str
     root: Path
@@ -102,6 +122,8 @@ class Documents:
     meanings: Path
     rules: Path
     dump: Path | None
+    live: bool = False
+    """Its tables come from the configured server's catalogue."""
 
     @property
     def folder(self) -> Path:
@@ -132,7 +154,8 @@ def read_config(path: Path) -> dict[str, Any]:
     for name, section in sections:
         if not isinstance(section, dict | None):
             raise UserError(
-                f"{path}: {name or 'the file'} must be a mapping: `model:` with indented keys below.",
+                f"{place_of(path, [str(name)])}: {name or 'the file'} must be a mapping: "
+                "`model:` with indented keys below.",
                 status=2,
             )
     return {str(name): section or {} for name, section in sections}
@@ -141,61 +164,94 @@ def read_config(path: Path) -> dict[str, Any]:
 SectionT = TypeVar("SectionT", bound=Section)
 
 
-def read_section(model: type[SectionT], values: Mapping[str, Any], name: str, file: Path) -> SectionT:
-    """One validated section.
+def read_section(model: type[SectionT], values: Mapping[str, Any], name: str, origin: Path | str) -> SectionT:
+    """One validated section; `origin` is where its values are from, the file or the option.
 
     Raises:
-        UserError: names the key, the file, and the nearest real key.
+        UserError: names the key, its line in the file, and the nearest real key.
     """
     try:
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join([name, *(str(part) for part in first["loc"])])
+        keys = [*name.split(".", 1), *map(str, first["loc"])]
         advice = first["msg"]
         if first["type"] == "extra_forbidden":
             known = [field.alias or name for name, field in model.model_fields.items()]
-            advice = f"there is no such key{did_you_mean(str(first['loc'][-1]), known)}"
-        raise UserError(f"{file}: {key}: {advice}", status=2) from None
+            advice = f"there is no such key{did_you_mean(keys[-1], known)}"
+        raise UserError(f"{place_of(origin, keys)}: {'.'.join(keys)}: {advice}", status=2) from None
 
 
-def load_settings(root: Path | None = None, config: Mapping[str, Any] | None = None) -> Settings:
+def place_of(origin: Path | str, keys: Sequence[str]) -> str:
+    """`config.yaml:7`: the line of the nearest key that the file has of a path of keys; an option as it is."""
+    if isinstance(origin, str):
+        return origin
+    try:
+        node = yaml.compose(origin.read_text(encoding="utf-8-sig"), Loader=yaml.CSafeLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return str(origin)
+    line = None
+    for key in keys:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        found = next(((k, v) for k, v in pairs if str(k.value) == key), None)
+        if found is None:
+            break
+        line, node = found[0].start_mark.line + 1, found[1]
+    return str(origin) if line is None else f"{origin}:{line}"
+
+
+def load_settings(
+    root: Path | None = None, config: Mapping[str, Any] | None = None, origin: Path | str | None = None
+) -> Settings:
     """The workspace at `root` (default: found from the current folder); `config` replaces its file's content.
+
+    `origin` is where that content is from, for messages.
 
     Raises:
         UserError: config.yaml is broken.
     """
     root = root or find_root()
-    file = root / CONFIG_FILE
-    sections = read_config(file) if config is None else config
+    file = origin or root / CONFIG_FILE
+    sections = read_config(root / CONFIG_FILE) if config is None else config
     agent = sections.get("agent", {})
-    roots = agent.get("raw_docs", "data/livesqlbench-base-lite")
-    roots = [roots] if isinstance(roots, str) else list(roots)
+    roots = _folders(agent.get("raw_docs", "data/livesqlbench-base-lite"), file)
     return Settings(
         root=root,
         bundles=root / agent.get("bundles", "bundles/compiled"),
         data_roots=tuple(dict.fromkeys([*(root / r for r in roots), root / "data"])),
         database=read_section(DatabaseSection, sections.get("database", {}), "database", file),
         databases={
-            name: read_section(DatabaseOverride, value or {}, f"databases.{name}", file)
+            str(name): read_section(DatabaseOverride, value or {}, f"databases.{name}", file)
             for name, value in sections.get("databases", {}).items()
         },
     )
 
 
+def _folders(value: Any, origin: Path | str) -> list[str]:
+    """`agent.raw_docs`: one folder, or a list of them."""
+    folders = [value] if isinstance(value, str) else value
+    if not isinstance(folders, list) or not all(isinstance(folder, str) for folder in folders):
+        place = place_of(origin, ("agent", "raw_docs"))
+        raise UserError(f"{place}: agent.raw_docs: one folder, or a list of folders", status=2)
+    return folders
+
+
 def list_databases(settings: Settings) -> dict[str, Documents]:
-    """Every database of the data roots by name, in order of roots and then of names."""
+    """Every database by name: of the data roots, in order of roots and then of names, then of config.yaml alone."""
     found: dict[str, Documents] = {}
     for root in settings.data_roots:
         for schema in sorted(root.glob(f"*/*{SCHEMA_SUFFIX}")):
             name = schema.parent.name
             if schema.name == name + SCHEMA_SUFFIX and name not in found:
                 found[name] = _documents(settings, root, name)
+    for name, override in settings.databases.items():
+        if override.live and name not in found:
+            found[name] = _documents(settings, settings.root / "data", name)
     return found
 
 
 def find_documents(settings: Settings, name: str) -> Documents:
-    """The documents of the database `name`, from the first data root that has it.
+    """The documents of the database `name`, from the first data root that has it, or as config.yaml records it.
 
     Raises:
         UserError: no root has it; near names are suggested.
@@ -204,10 +260,13 @@ def find_documents(settings: Settings, name: str) -> Documents:
         if Path(name).name == name and (root / name / (name + SCHEMA_SUFFIX)).is_file():
             return _documents(settings, root, name)
     known = list_databases(settings)
+    if name in known:
+        return known[name]
     roots = ", ".join(str(r) for r in settings.data_roots)
     raise UserError(
         f"There is no database {name!r}{did_you_mean(name, known)}\n"
-        f"Looked for {name}/{name}{SCHEMA_SUFFIX} in {roots}. Known: {', '.join(known) or 'none'}.",
+        f"Looked for {name}/{name}{SCHEMA_SUFFIX} in {roots}. Known: {', '.join(known) or 'none'}.\n"
+        f"`okf-agent init {name}` sets up a database of your own server.",
         status=2,
     )
 
@@ -222,7 +281,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def _documents(settings: Settings, root: Path, name: str) -> Documents:
     folder = root / name
     override = settings.databases.get(name)
-    candidates = [folder / f"{name}.sql", root / "dumps" / f"{name}_full.sql"]
+    live = bool(override and override.live)
+    candidates = [] if live else [folder / f"{name}.sql", root / "dumps" / f"{name}_full.sql"]
     if override and override.dump:
         candidates.append(settings.root / override.dump)
     return Documents(
@@ -232,4 +292,5 @@ def _documents(settings: Settings, root: Path, name: str) -> Documents:
         meanings=folder / (name + MEANINGS_SUFFIX),
         rules=folder / (name + RULES_SUFFIX),
         dump=next((c for c in candidates if c.is_file()), None),
+        live=live,
     )

@@ -1,0 +1,92 @@
+"""config.yaml, `--config` and `--set`: values that arrive, and errors that name key, line and the nearest real key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from okf_agent.config import load_config
+from okf_compiler.settings import UserError
+
+CONFIG = """\
+model:
+  name: openai/x
+
+agent:
+  max_steps: 7
+database: {max_rows: 5}
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    return tmp_path
+
+
+def test_single_keys_win_over_the_file_and_leave_the_others(root: Path) -> None:
+    changes = ["agent.max_steps=20", "database.hide=[a.b]", "model.name=groq/y", "databases.shop.schema=s"]
+    config = load_config(root, changes=changes)
+    assert (config.agent.max_steps, config.model.name) == (20, "groq/y")
+    assert (config.settings.database.hide, config.settings.database.max_rows) == (("a.b",), 5)
+    assert config.settings.databases["shop"].schema_name == "s"
+    assert load_config(root, changes=["agent.max_steps=1", "agent.max_steps=2"]).agent.max_steps == 2
+
+
+def test_another_file_makes_its_folder_the_workspace(root: Path) -> None:
+    other = root / "deep" / "cheap.yaml"
+    other.parent.mkdir()
+    other.write_text("agent: {max_steps: 3}", encoding="utf-8")
+    config = load_config(file=other)
+    assert (config.agent.max_steps, config.settings.root) == (3, other.parent)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("agent:\n\n  max_stepz: 1", "config.yaml:3: agent.max_stepz: there is no such key; did you mean 'max_steps'?"),
+        ("# one\nmodle:\n  name: x", "config.yaml:2: there is no section 'modle'; did you mean 'model'?"),
+        ("model:\n  name: x\n  max_tokens: many", "config.yaml:3: model.max_tokens: Input should be a valid integer"),
+        ("agent: {raw_docs: 5}", "config.yaml:1: agent.raw_docs"),
+        (
+            "databases:\n  shop:\n    schem: x",
+            "config.yaml:3: databases.shop.schem: there is no such key; did you mean",
+        ),
+        ("model:\n  prices:\n    a/b:\n      input: 1", "config.yaml:3: model.prices.a/b.output: Field required"),
+        ("trace: 5", "config.yaml:1: trace must be a mapping"),
+    ],
+)
+def test_a_broken_file(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        load_config(tmp_path)
+    assert said in str(caught.value)
+    assert caught.value.status == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            "agent.max_stepz=20",
+            "--set agent.max_stepz=20: agent.max_stepz: there is no such key; did you mean 'max_steps'?",
+        ),
+        ("agnet.max_steps=20", "there is no section 'agnet'; did you mean 'agent'?"),
+        ("agent.max_steps=many", "--set agent.max_steps=many: agent.max_steps: Input should be a valid integer"),
+        ("max_steps=20", "write a key and a value"),
+        ("agent.max_steps", "write a key and a value"),
+        ("agent=5", "write a key and a value"),
+        ("agent.max_steps.x=5", "agent.max_steps"),
+    ],
+)
+def test_a_broken_change(root: Path, change: str, said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_config(root, changes=[change])
+    assert said in str(caught.value)
+    assert caught.value.status == 2
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"There is no configuration .*none\.yaml"):
+        load_config(file=tmp_path / "none.yaml")
