@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from okf_agent import agent, knowledge, llm, local_model, trace
-from okf_agent.config import Config
+from okf_agent.config import Config, Price
 from okf_agent.prepare import Ready, Say, get_ready
 from okf_agent.providers import LOCAL, choose_model
 from okf_agent.run import Event, Limits, Message, Question, Run
@@ -18,6 +19,8 @@ from okf_compiler.settings import UserError
 
 LOCAL_MODE = "pack"
 """The embedded model cannot drive a conversation with tools; this mode is one prompt and one reply."""
+LOCAL_NAME = "openai/local"
+"""How its server is called, as one that speaks OpenAI's protocol; it costs nothing."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +67,16 @@ class Outcome:
     """The file that has the run's line."""
     unrecorded: str = ""
     """Why the line could not be written; "" if it was."""
+    line: Mapping[str, Any] = field(default_factory=dict)
+    """The run's line of runs.jsonl."""
 
     @property
     def exit_status(self) -> int:
-        """0 for an answer whose SQL ran, or could not for want of content, and for a declined question."""
+        """0 for a submitted answer whose SQL ran, or could not for want of content, and for a declined question."""
         run = self.run
         if run.stop_reason == "interrupted":
             return 130
-        good = run.stop_reason in ("submitted", "declined") and run.answer and run.answer.checked in ("ran", "not_run")
+        good = run.stop_reason in ("submitted", "declined") and run.answer and run.answer.checked != "error"
         return 0 if good and not self.unrecorded else 1
 
 
@@ -139,8 +144,9 @@ class Workspace:
                     self._local_base = self._open.enter_context(local_model.serve(progress=progress))
             section = section.model_copy(
                 update={
-                    "name": "openai/local",
+                    "name": LOCAL_NAME,
                     "api_base": self._local_base,
+                    "prices": {**section.prices, LOCAL_NAME: Price(input=0, output=0)},
                     "max_tokens": min(section.max_tokens, local_model.REPLY_TOKENS),
                     "timeout_s": max(section.timeout_s, local_model.REPLY_SECONDS),
                 }
@@ -170,10 +176,11 @@ def ask(asked: Asked, cell: Cell, workspace: Workspace, on_event: Callable[[Even
     with trace.Recorder(config.runs, header, config.trace) as recorder:
         run = _run(asked, cell, workspace, recorder, on_event, say)
         try:
-            recorder.finish(run)
+            line = recorder.finish(run)
         except UserError as error:
-            return Outcome(run, header.run_id, record, unrecorded=str(error))
-    return Outcome(run, header.run_id, record)
+            line = trace.record(recorder.header, run)
+            return Outcome(run, header.run_id, record, unrecorded=str(error), line=line)
+    return Outcome(run, header.run_id, record, line=line)
 
 
 def _run(

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from okf_agent import cli_runs, cli_server
+from okf_agent.cli_options import (
+    bundle_option,
+    chart_option,
+    complete,
+    config_options,
+    configured,
+    db_option,
+    model_option,
+    raw_option,
+    unsafe_option,
+)
 
 if TYPE_CHECKING:
-    from okf_agent.ask import Asked
-    from okf_agent.config import Config
     from okf_agent.tools import ToolResult
 
 HELP = {"help_option_names": ["-h", "--help"]}
+FORMATS = ("table", "csv", "json", "markdown")
+SHELLS = ("bash", "zsh", "fish")
 
 
 def main() -> None:
@@ -25,121 +36,113 @@ def main() -> None:
     run(commands)
 
 
-db_option = click.option("--db", metavar="DB", help="The database; not needed where there is only one.")
-raw_option = click.option("--raw", is_flag=True, help="Paste the three documents instead of reading the bundle.")
-model_option = click.option("--model", metavar="NAME", help="A LiteLLM model name, or `local` for the embedded model.")
-bundle_option = click.option(
-    "--bundle", type=click.Path(path_type=Path), metavar="DIR", help="Read this bundle instead of the compiled one."
-)
-
-
 @click.group(invoke_without_command=True, context_settings=HELP)
 @click.version_option(package_name="okf-sql-agent")
 @db_option
 @raw_option
 @model_option
 @bundle_option
+@unsafe_option
+@chart_option
+@config_options
 @click.pass_context
-def commands(context: click.Context, db: str | None, raw: bool, model: str | None, bundle: Path | None) -> None:
+def commands(context: click.Context, /, **options: Any) -> None:
     """Ask a database a question and get an answer with its query, its rules and its cost.
 
     Without a command: a prompt that asks one question after the other.
     """
     if context.invoked_subcommand is not None:
-        given = [option for option in ("db", "raw", "model", "bundle") if context.params[option]]
+        given = [name for name, value in options.items() if value]
         if given:
             name = context.invoked_subcommand
-            raise click.UsageError(f"--{given[0]} belongs after the command: okf-agent {name} --{given[0]} …")
+            option = "--" + given[0].replace("_", "-")
+            raise click.UsageError(f"{option} belongs after the command: okf-agent {name} {option} …")
         return
-    from okf_agent.ask import Workspace, choose_cell
-    from okf_agent.prepare import default_database
-    from okf_agent.prompt import Prompt
+    from okf_agent.prompt import start
 
-    config = _config()
-    with Workspace(config, bundle) as workspace:
-        Prompt(workspace, db or default_database(config), choose_cell(config, model, raw, _say)).run()
+    start(configured(), **options)
 
 
 @commands.command()
 @click.argument("question", required=False)
-@click.option("--task", metavar="ID", help="Ask the question of this task, by its instance_id.")
+@click.option("--task", metavar="ID", shell_complete=complete("tasks"), help="Ask the question of this task.")
 @db_option
 @raw_option
 @model_option
 @bundle_option
-def ask(
-    question: str | None, task: str | None, db: str | None, raw: bool, model: str | None, bundle: Path | None
-) -> None:
-    """Ask one QUESTION, or that of a task, and leave."""
-    from rich.console import Console
+@click.option("--compare", is_flag=True, help="Ask with the bundle and with the documents pasted; show both.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the answer alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with everything, rows included.")
+@click.option("--format", type=click.Choice(FORMATS), help="Print the rows alone, all of them, in this format.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write all rows to FILE; its suffix says the format: .csv, .json, .md, .txt.",
+)  # fmt: skip
+@unsafe_option
+@chart_option
+@config_options
+def ask(**options: Any) -> None:
+    """Ask one QUESTION, or that of a task, and leave. `-`, or no QUESTION in a pipe: from standard input.
 
-    from okf_agent.ask import Workspace, choose_cell
-    from okf_agent.terminal import show_asking
+    Exit status: 0 for a submitted answer whose query ran and for a declined question, 1 for everything else that
+    ran, 2 for a wrong call or configuration, 130 when interrupted. Progress goes to standard error.
+    """
+    from okf_agent.ask_command import Wanted, run
 
-    config = _config()
-    asked = _asked(config, question, task, db)
-    cell = choose_cell(config, model, raw, _say)
-    with Workspace(config, bundle) as workspace:
-        outcome = show_asking(asked, cell, workspace, Console(), Console(stderr=True))
-    sys.exit(outcome.exit_status)
+    sys.exit(run(configured(), Wanted(**options)))
 
 
 @commands.command()
-@click.argument("db")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("db", shell_complete=complete("databases"))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=complete("paths"))
 @bundle_option
+@config_options
 def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
     """Read files of the bundle of DB, as the model would get them."""
     from okf_agent import tools
     from okf_agent.prepare import find_bundle
 
-    folder, _ = find_bundle(_config(), db, bundle, _say)
+    folder, _ = find_bundle(configured(), db, bundle, _say)
     _print_result(tools.read_file().run({"paths": list(paths)}, tools.Context(bundle=folder)))
 
 
 @commands.command()
-@click.argument("db")
+@click.argument("db", shell_complete=complete("databases"))
 @click.argument("query")
-def sql(db: str, query: str) -> None:
+@unsafe_option
+@config_options
+def sql(db: str, query: str, unsafe_role: bool) -> None:
     """Run one read-only QUERY over DB, as the model would get it."""
     from okf_agent import tools
     from okf_agent.ask import Workspace
 
-    config = _config()
-    with Workspace(config) as workspace:
+    config = configured()
+    with Workspace(config, unsafe_role=unsafe_role) as workspace:
         ready = workspace.ready(db, _say)
         max_rows = config.settings.database.max_rows
         context = tools.Context(database=ready.database, max_rows=max_rows)
         _print_result(tools.run_sql(max_rows).run({"sql": query}, context))
 
 
-for command in (cli_server.prepare, cli_server.doctor, cli_server.stop, cli_runs.runs):
-    commands.add_command(command)
+@commands.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the script that completes okf-agent's commands, options and names in SHELL.
 
-
-def _config() -> Config:
-    from okf_agent.config import load_config
-
-    return load_config()
-
-
-def _asked(config: Config, question: str | None, task_id: str | None, db: str | None) -> Asked:
-    """The question of the command line.
-
-    Raises:
-        UsageError: neither a question nor a task, or both.
-        UserError: an unknown task or database.
+    bash: okf-agent completion bash >> ~/.bashrc;
+    zsh: okf-agent completion zsh >> ~/.zshrc;
+    fish: okf-agent completion fish > ~/.config/fish/completions/okf-agent.fish
     """
-    from okf_agent.ask import Asked
-    from okf_agent.prepare import default_database
-    from okf_agent.tasks import find_task
+    from click.shell_completion import get_completion_class
 
-    if (question is None) == (task_id is None):
-        raise click.UsageError('Give a question or --task ID: okf-agent ask "How many …?" --db shop')
-    if task_id is None:
-        return Asked(question or "", db or default_database(config))
-    task = find_task(config.settings, task_id)
-    return Asked(task.question, db or task.database, task.id)
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(commands, {}, "okf-agent", "_OKF_AGENT_COMPLETE")
+    click.echo(script.source_template % script.source_vars())
+
+
+for command in (cli_server.prepare, cli_server.doctor, cli_server.stop, cli_runs.runs):
+    commands.add_command(config_options(command))
 
 
 def _say(line: str) -> None:

@@ -8,6 +8,8 @@ from dataclasses import asdict
 
 import click
 
+from okf_agent.cli_options import configured
+
 
 @click.command()
 @click.argument("db", required=False)
@@ -16,13 +18,12 @@ import click
 @click.option("--print-sql", is_flag=True, help="Only print the statements that make and harden the role, for a DBA.")
 def prepare(db: str | None, every: bool, reload: bool, print_sql: bool) -> None:
     """Get DB ready for questions: its bundle, its content and the read-only role. Safe to repeat."""
-    from okf_agent.config import load_config
     from okf_agent.engines import reach
     from okf_agent.prepare import default_database, find_bundle, load_content
     from okf_agent.role import statements
     from okf_compiler.settings import list_databases
 
-    config = load_config()
+    config = configured()
     names = list(list_databases(config.settings)) if every else [db or default_database(config)]
     server = reach(config, _say)
     for name in names:
@@ -44,11 +45,10 @@ def doctor(db: str | None, model: str | None, as_json: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from okf_agent.config import load_config
     from okf_agent.doctor import examine
     from okf_agent.render import inert
 
-    findings = examine(load_config(), db, model)
+    findings = examine(configured(), db, model)
     console = Console()
     width = max(len(finding.check) for finding in findings)
     for finding in findings:

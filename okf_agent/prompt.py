@@ -1,99 +1,182 @@
-"""The interactive prompt: questions, and a few commands that begin with a slash."""
+"""The interactive prompt: questions, follow-up questions, and commands that begin with a slash.
+
+Only what the first screen needs is imported at once. The rest, a second of it, comes while a question is typed.
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.text import Text
 
-from okf_agent.ask import Asked, Cell, Workspace
-from okf_agent.knowledge import MODES
-from okf_agent.llm import start_import
-from okf_agent.terminal import show_asking
+from okf_agent.completions import known_names
+from okf_agent.config import Config
+from okf_agent.providers import LOCAL, choose_model
+from okf_agent.reader import Completions, Reader, open_reader
 from okf_compiler.settings import UserError, did_you_mean, list_databases
 
+if TYPE_CHECKING:
+    from okf_agent.session_commands import Session
 
-class Prompt:
-    """Asks one question after the other about one database at a time."""
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "/db": ("use_database", "[NAME]  the databases there are, or go over to one"),
+    "/raw": ("use_raw", "paste the three documents instead of reading the bundle"),
+    "/bundle": ("use_bundle", "read the bundle, file by file"),
+    "/model": ("use_model", "[NAME]  the model that answers, or another one"),
+    "/compare": ("compare", "the last question again in the other mode, side by side"),
+    "/sql": ("edit_sql", "[SQL]  the last query, to edit and run yourself; or one of your own"),
+    "/rows": ("show_rows", "[N]  the rows of the last query again, or its first N"),
+    "/save": ("save", "FILE  write all rows of the last query: .csv, .json, .md, .txt; -f writes over a file"),
+    "/why": ("explain", "the rules the answer rests on, whole, and what else was read"),
+    "/right": ("say_right", "[NOTE]  keep that the answer is right"),
+    "/wrong": ("say_wrong", "[NOTE]  keep that the answer is wrong, and why"),
+    "/cost": ("show_cost", "what this session took"),
+    "/runs": ("show_runs", "[N]  the last runs on record"),
+    "/new": ("start_afresh", "forget the conversation: the next question stands alone"),
+    "/help": ("help", "this list"),
+    "/exit": ("", "leave; /quit and Ctrl-D do too"),
+    "/quit": ("", ""),
+}
+"""Each command: the method of Session that does it ("": it leaves), and what /help says of it."""
+HISTORY_FILE = "history"
 
-    def __init__(self, workspace: Workspace, database: str, cell: Cell) -> None:
-        self.workspace = workspace
-        self.database = database
-        self.cell = cell
-        self.out = Console()
-        self.err = Console(stderr=True)
-        self.commands: dict[str, tuple[Callable[[str], None], str]] = {
-            "/db": (self.use_database, "[NAME]  the databases there are, or go over to one"),
-            "/raw": (self.use_raw, "paste the three documents instead of reading the bundle"),
-            "/bundle": (self.use_bundle, "read the bundle, file by file"),
-            "/help": (self.help, "this list"),
-            "/exit": (self.leave, "leave; /quit and Ctrl-D do too"),
-            "/quit": (self.leave, ""),
-        }
 
-    def run(self) -> None:
-        """Until /exit or the end of the input. Ctrl-C stops a question and not the prompt."""
-        self.greet()
-        start_import()  # while the first question is being typed
-        while True:
-            try:
-                line = input(f"{self.database} ({self.cell.mode})> ").strip()
-            except EOFError:
-                return
-            except KeyboardInterrupt:
-                print(file=sys.stderr)
-                continue
-            try:
-                self.answer(line)
-            except UserError as error:
-                self.err.print(Text(str(error), "red"), soft_wrap=True)
-            except KeyboardInterrupt:
-                self.err.print("Interrupted.", style="yellow")
-            except StopIteration:
-                return
+def start(
+    config: Config,
+    *,
+    db: str | None = None,
+    raw: bool = False,
+    model: str | None = None,
+    bundle: Path | None = None,
+    unsafe_role: bool = False,
+    chart: bool | None = None,
+) -> None:
+    """Ask one question after the other, until /exit or the end of the input.
 
-    def answer(self, line: str) -> None:
-        """One line of input: a command, or a question."""
-        if line.startswith("/"):
-            name, _, argument = line.partition(" ")
-            if name not in self.commands:
-                raise UserError(f"There is no command {name!r}{did_you_mean(name, self.commands)} /help lists them.")
-            self.commands[name][0](argument.strip())
-        elif line:
-            show_asking(Asked(line, self.database), self.cell, self.workspace, self.out, self.err)
+    Raises:
+        UserError: nothing can be asked: no such database or bundle, no key for the model.
+    """
+    reader = open_reader(config.settings.root / ".okf" / HISTORY_FILE, completions(config))
+    database = db or _choose_database(config, reader)
+    choice = choose_model(model, config.model.name, config.model.api_base)
+    mode = "raw" if raw else "pack" if choice.name == LOCAL else "bundle"
+    greet(config, database, bundle, mode, choice.name, choice.notice)
+    threading.Thread(target=_import_the_rest, name="import-the-rest", daemon=True).start()
 
-    def greet(self) -> None:
-        """Where one is, and what can be done here."""
-        self.err.print(Text(f"Questions about {self.database}, answered by {self.cell.model}. /help lists commands."))
+    def open_session() -> Session:
+        from okf_agent.answers import View
+        from okf_agent.ask import Cell, Workspace
+        from okf_agent.session_commands import Session
 
-    def use_database(self, name: str) -> None:
-        known = list_databases(self.workspace.config.settings)
-        if not name:
-            self.out.print(Text("\n".join(known)))
-        elif name in known or (self.workspace.config.settings.bundles / name / "index.md").is_file():
-            self.database = name
-        else:
-            raise UserError(f"There is no database {name!r}{did_you_mean(name, known)} /db lists them.")
+        workspace = stack.enter_context(Workspace(config, bundle, unsafe_role=unsafe_role))
+        return Session(workspace, database, Cell(choice.name, mode), reader, View(chart))
 
-    def use_raw(self, _: str) -> None:
-        self._use_mode("raw")
+    with ExitStack() as stack:
+        converse(reader, f"{database} ({mode})> ", open_session)
 
-    def use_bundle(self, _: str) -> None:
-        self._use_mode("bundle")
 
-    def _use_mode(self, mode: str) -> None:
-        assert mode in MODES
-        self.cell = replace(self.cell, mode=mode)
-        self.cell.check()
+def converse(reader: Reader, prompt: str, open_session: Callable[[], Session]) -> None:
+    """Read and answer until there is no more. The session is opened for the first input that needs it."""
+    session: Session | None = None
+    while True:
+        try:
+            line = reader.read(prompt).strip()
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            continue
+        if line in ("/exit", "/quit"):
+            return
+        if line:
+            session = session or open_session()
+            answer(session, line)
+            prompt = f"{session.database} ({session.mode})> "
 
-    def help(self, _: str) -> None:
-        self.out.print("Type a question in plain language, or:")
-        for name, (_command, text) in self.commands.items():
-            if text:
-                self.out.print(Text(f"  {name:<9}{text}"))
 
-    def leave(self, _: str) -> None:
-        raise StopIteration
+def answer(session: Session, line: str) -> None:
+    """Do what one input says, a command or a question. Ctrl-C stops it, and not the prompt."""
+    try:
+        if not line.startswith("/"):
+            session.ask(line)
+            return
+        name, _, argument = line.partition(" ")
+        if name not in COMMANDS:
+            raise UserError(f"There is no command {name!r}{did_you_mean(name, COMMANDS)} /help lists them.")
+        getattr(session, COMMANDS[name][0])(argument.strip())
+    except UserError as error:
+        session.err.print(Text(str(error), "red"), soft_wrap=True)
+    except KeyboardInterrupt:
+        session.err.print("Interrupted.", style="magenta")
+
+
+def completions(config: Config) -> dict[str, Completions]:
+    """Every command with what may follow it."""
+
+    def none(_: str) -> Iterable[str]:
+        return ()
+
+    following: dict[str, Completions] = {
+        "/db": lambda _: known_names("databases", config),
+        "/model": lambda _: known_names("models", config),
+    }
+    return {name: following.get(name, none) for name in COMMANDS}
+
+
+def greet(config: Config, database: str, bundle: Path | None, mode: str, model: str, notice: str = "") -> None:
+    """The first screen, on standard error.
+
+    Raises:
+        UserError: there is no such database or bundle.
+    """
+    from rich.console import Console
+
+    from okf_agent.greeting import greeting
+    from okf_agent.prepare import find_bundle
+
+    err = Console(stderr=True, highlight=False)
+    if notice:
+        err.print(Text(notice, "magenta"), soft_wrap=True)
+    folder, _ = find_bundle(config, database, bundle, lambda line: err.print(Text(line, "dim"), soft_wrap=True))
+    first, second, *questions = greeting(config, database, folder, mode, model, err.width)
+    err.print(Text(first, "bold"))
+    err.print(Text(second))
+    for question in questions:
+        err.print(Text(question, "cyan"))
+
+
+def _choose_database(config: Config, reader: Reader) -> str:
+    """The only database, or the one that is typed.
+
+    Raises:
+        UserError: there is none; or there are several, and nobody to choose.
+    """
+    known = list_databases(config.settings)
+    if len(known) == 1:
+        return next(iter(known))
+    if not known:
+        roots = ", ".join(map(str, config.settings.data_roots))
+        raise UserError(f"No database was found in {roots}. See agent.raw_docs in config.yaml.", status=2)
+    names = ", ".join(known)
+    if not sys.stdin.isatty():
+        raise UserError(f"Which database? Choose one with --db: {names}.", status=2)
+    print(f"Databases: {names}", file=sys.stderr)
+    while True:
+        try:
+            name = reader.read("Which database? ").strip()
+        except (EOFError, KeyboardInterrupt):
+            raise UserError(f"Choose a database with --db: {names}.", status=2) from None
+        if name in known:
+            return name
+        print(f"There is no database {name!r}{did_you_mean(name, known)}", file=sys.stderr)
+
+
+def _import_the_rest() -> None:
+    importlib.import_module("okf_agent.session_commands")
+    importlib.import_module("okf_agent.llm").start_import()

@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import os
+from collections.abc import Mapping
+from typing import Any, TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.status import Status
-from rich.syntax import Syntax
 from rich.text import Text
 
+from okf_agent import answers
+from okf_agent.answers import ENDS, View
 from okf_agent.ask import Asked, Cell, Outcome, Workspace, ask
-from okf_agent.render import inert, table
+from okf_agent.render import inert
 from okf_agent.run import (
     Event,
     LimitReached,
     ModelReplied,
     Notice,
-    Run,
     Shortened,
     StepStarted,
     ToolFinished,
     ToolStarted,
 )
 
-ENDS = {
-    "step_limit": "it used all its steps (agent.max_steps)",
-    "time_limit": "its time was over (agent.max_seconds)",
-    "token_limit": "it used all its tokens (agent.max_tokens)",
-    "cost_limit": "it reached its cost limit (agent.max_cost_usd)",
-    "no_tool_calls": "the model went on talking instead of handing in an answer",
-    "interrupted": "it was interrupted",
-}
-"""Why a run ended without a submitted answer, after "Stopped: "."""
-CHECKS = {
-    "error": "The query does not run.",
-    "no_rows": "The query gives no rows.",
-    "lone_null": "The query gives nothing but one NULL.",
-    "not_run": "This database has no content here, so the query was not run.",
-}
+PIPE_WIDTH = 200
+"""Columns where no terminal says how many: what reads a pipe breaks lines itself."""
+
+
+def console(stream: TextIO) -> Console:
+    """A console on standard output or standard error."""
+    wide = not stream.isatty() and not os.environ.get("COLUMNS", "").isdigit()
+    return Console(file=stream, width=PIPE_WIDTH if wide else None, highlight=False)
 
 
 class Progress:
     """Prints a run's events as they happen; while the model or a tool works, under a spinner. Use it in a `with`."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        """`quiet` prints nothing."""
         self.console = console
+        self.quiet = quiet
         self._spinner: Status | None = None
         self._arguments: Mapping[str, Any] = {}
 
@@ -58,17 +54,20 @@ class Progress:
 
     def say(self, line: str) -> None:
         """One line, about something that is being got ready or that is worth knowing."""
-        self.console.print(Text(inert(line), "dim"), soft_wrap=True)
+        if not self.quiet:
+            self.console.print(Text(inert(line), "dim"), soft_wrap=True)
 
     def __call__(self, event: Event) -> None:
+        if self.quiet:
+            return
         match event:
             case StepStarted(step=step):
-                self._wait(f"step {step}: the model is thinking")
+                self.wait(f"step {step}: the model is thinking")
             case ModelReplied() if event.tool_calls and event.content.strip():
                 self.console.print(Text("     " + _one_line(event.content, self._room(5)), "dim italic"))
             case ToolStarted(arguments=arguments):
                 self._arguments = arguments
-                self._wait(f"step {event.step}: {event.name}")
+                self.wait(f"step {event.step}: {event.name}")
             case ToolFinished():
                 self.console.print(self._finished(event))
             case Notice(text=text):
@@ -78,11 +77,12 @@ class Progress:
             case LimitReached(reason=reason):
                 self.say(f"Stopping: {ENDS.get(reason, reason)}. Asking for the best answer so far.")
 
-    def _wait(self, doing: str) -> None:
+    def wait(self, doing: str) -> None:
         if not self.console.is_terminal:
             return
         if self._spinner is None:
-            self._spinner = self.console.status("")
+            plain = self.console.options.ascii_only
+            self._spinner = self.console.status("", spinner="line" if plain else "dots")
             self._spinner.start()
         self._spinner.update(Text(doing, "dim"))
 
@@ -106,45 +106,47 @@ def _gist(event: ToolFinished, arguments: Mapping[str, Any]) -> str:
     return f"{event.rows} rows  {said}" if event.rows is not None else said
 
 
-def show_asking(asked: Asked, cell: Cell, workspace: Workspace, out: Console, err: Console) -> Outcome:
+def show_asking(
+    asked: Asked,
+    cell: Cell,
+    workspace: Workspace,
+    out: Console,
+    err: Console,
+    view: View = View(),  # noqa: B008 - frozen
+) -> Outcome:
     """Ask, with the steps on `err` as they happen, and the answer with a last line on `out`.
 
     Raises:
         UserError: as `ask`.
     """
-    with Progress(err) as progress:
-        outcome = ask(asked, cell, workspace, progress, progress.say)
-    if outcome.run.stop_reason == "error":
-        err.print(Text(inert(outcome.run.error), "red"), soft_wrap=True)
+    outcome = watch(asked, cell, workspace, err)
     if outcome.run.answer is not None:
-        out.print(Group(*_answer(outcome.run)))
-    err.print(Text(summary(outcome, cell.model), "dim"), soft_wrap=True)
-    if outcome.unrecorded:
-        err.print(Text(inert(outcome.unrecorded), "red"), soft_wrap=True)
+        grounds = answers.grounds_of(asked, outcome, workspace)
+        out.print(Group(*answers.show(outcome.run, grounds, view, out)))
+    close(outcome, cell, err)
     return outcome
 
 
-def _answer(run: Run) -> Iterator[RenderableType]:
-    """What was handed in, its SQL and its rows, and what to know before trusting it."""
-    answer = run.answer
-    assert answer is not None
-    yield Text()
-    if run.stop_reason in ENDS:
-        yield Text(f"The best answer so far; the run was stopped: {ENDS[run.stop_reason]}.", "yellow")
-    yield Text(inert(answer.answer), "bold")
-    if answer.sql:
-        yield Text()
-        sql = "\n".join(inert(line) for line in answer.sql.splitlines())
-        yield Syntax(sql, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
-        if answer.checked in CHECKS:
-            yield Text("\n" + CHECKS[answer.checked], "yellow")
-    if run.result is not None and answer.checked == "ran":
-        yield Text()
-        yield table(run.result)
-    if run.tally.ungrounded_numbers:
-        numbers = ", ".join(run.tally.ungrounded_numbers)
-        yield Text(f"Not found in any result, in a rule or in the question: {inert(numbers)}", "yellow")
-    yield Text()
+def watch(asked: Asked, cell: Cell, workspace: Workspace, err: Console, *, quiet: bool = False) -> Outcome:
+    """Ask, with the steps on `err` as they happen.
+
+    Raises:
+        UserError: as `ask`.
+    """
+    with Progress(err, quiet=quiet) as progress:
+        return ask(asked, cell, workspace, progress, progress.say)
+
+
+def close(outcome: Outcome, cell: Cell, err: Console, *, quiet: bool = False) -> None:
+    """What there is to say after an answer: what went wrong, what it took, where its record is."""
+    if outcome.run.stop_reason == "error":
+        err.print(Text(inert(outcome.run.error), "red"), soft_wrap=True)
+    elif outcome.run.answer is None:
+        err.print(Text(f"There is no answer: {ENDS.get(outcome.run.stop_reason, outcome.run.stop_reason)}.", "magenta"))
+    if not quiet:
+        err.print(Text(summary(outcome, cell.model), "dim"), soft_wrap=True)
+    if outcome.unrecorded:
+        err.print(Text(inert(outcome.unrecorded), "red"), soft_wrap=True)
 
 
 def summary(outcome: Outcome, model: str) -> str:
@@ -170,5 +172,5 @@ def _count(number: int, thing: str) -> str:
 
 
 def _one_line(text: str, width: int) -> str:
-    line = " ".join(inert(text).split())
+    line = inert(" ".join(text.split()))
     return line if len(line) <= width else line[: max(1, width - 1)] + "…"

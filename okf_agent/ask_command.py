@@ -1,0 +1,197 @@
+"""`okf-agent ask`: one question of the command line, and its answer as people or as scripts want it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from okf_agent import answers, compare, output
+from okf_agent.answers import View, grounds_of
+from okf_agent.ask import Asked, Cell, Outcome, Workspace, choose_cell
+from okf_agent.config import Config
+from okf_agent.export import Format
+from okf_agent.prepare import default_database, quiet
+from okf_agent.tasks import find_task
+from okf_agent.terminal import close, console, show_asking, watch
+from okf_compiler.settings import UserError
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The arguments of `ask`."""
+
+    question: str | None = None
+    """`-` or None: from standard input."""
+    task: str | None = None
+    db: str | None = None
+    raw: bool = False
+    model: str | None = None
+    bundle: Path | None = None
+    quiet: bool = False
+    as_json: bool = False
+    format: Format | None = None
+    output: Path | None = None
+    unsafe_role: bool = False
+    chart: bool | None = None
+    compare: bool = False
+
+    def check(self) -> None:
+        """Refuse what does not go together.
+
+        Raises:
+            UserError: names the two.
+        """
+        pairs = {
+            ("--json", "--quiet"): self.as_json and self.quiet,
+            ("--json", "--format"): self.as_json and self.format is not None and self.output is None,
+            ("--compare", "--raw"): self.compare and self.raw,
+            ("--compare", "--quiet"): self.compare and self.quiet,
+            ("--compare", "--format"): self.compare and self.format is not None,
+            ("--compare", "--output"): self.compare and self.output is not None,
+        }
+        for (one, other), both in pairs.items():
+            if both:
+                raise UserError(f"{one} and {other} do not go together. Give one of them.", status=2)
+
+
+def run(config: Config, wanted: Wanted) -> int:
+    """Ask and show; the exit status.
+
+    Raises:
+        UserError: a wrong call, or something the question needs cannot be had.
+    """
+    wanted.check()
+    asked = question_of(config, wanted)
+    if wanted.output:
+        output.check_target(wanted.output)
+        wanted = replace(wanted, format=wanted.format or output.format_of(wanted.output))
+    out, err = console(sys.stdout), console(sys.stderr)
+    try:
+        cell = choose_cell(config, wanted.model, wanted.raw, lambda line: err.print(line, style="dim", markup=False))
+        with Workspace(config, wanted.bundle, unsafe_role=wanted.unsafe_role) as workspace:
+            if wanted.compare:
+                return _compare(asked, cell, workspace, wanted, out, err)
+            return _ask(asked, cell, workspace, wanted, out, err)
+    except UserError as error:
+        if wanted.as_json:
+            print(json.dumps({"stop_reason": "error", "error": str(error), "exit_status": error.status}))
+        raise
+
+
+def question_of(config: Config, wanted: Wanted) -> Asked:
+    """The question, from the argument, a task or standard input.
+
+    Raises:
+        UserError: neither a question nor a task, or both; an unknown task or database.
+    """
+    if wanted.task is not None:
+        if wanted.question is not None:
+            raise UserError("Give a question or --task ID, not both.", status=2)
+        task = find_task(config.settings, wanted.task)
+        return Asked(task.question, wanted.db or task.database, task.id)
+    text = wanted.question
+    if text == "-" or (text is None and not sys.stdin.isatty()):
+        text = _standard_input()
+        if not text.strip():
+            text = None
+    if text is None:
+        raise UserError(
+            'Give a question or --task ID, or write the question to standard input: okf-agent ask "How many …?"',
+            status=2,
+        )
+    return Asked(text, wanted.db or default_database(config))
+
+
+def _standard_input() -> str:
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        return data.decode(sys.stdin.encoding or "latin-1", "replace").strip()
+
+
+def _ask(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, out: Console, err: Console) -> int:
+    to_pipe = wanted.quiet or wanted.as_json or (wanted.format and not wanted.output)
+    if not to_pipe:
+        outcome = show_asking(asked, cell, workspace, out, err, View(wanted.chart))
+    else:
+        outcome = watch(asked, cell, workspace, err, quiet=wanted.quiet)
+    status = outcome.exit_status
+    if wanted.as_json:
+        database = workspace.ready(asked.database, quiet).database if outcome.run.result else None
+        output.write_json(outcome, grounds_of(asked, outcome, workspace), database, output.standard_output())
+    if wanted.format and not _write(asked, outcome, workspace, wanted, err):
+        status = status or (1 if wanted.output else 0)
+    if to_pipe:
+        _say_answer(outcome, wanted, out, err)
+        close(outcome, cell, err, quiet=wanted.quiet)
+    return status
+
+
+def _say_answer(outcome: Outcome, wanted: Wanted, out: Console, err: Console) -> None:
+    """The answer in words: on standard output where it is what was asked for, else beside the rows or not at all."""
+    if outcome.run.answer is None or wanted.as_json:
+        return
+    if wanted.quiet and (wanted.output or not wanted.format):
+        out.print(answers.words(outcome.run.answer.answer), soft_wrap=True)
+    elif not wanted.quiet:
+        err.print(answers.words(outcome.run.answer.answer, "bold"), soft_wrap=True)
+
+
+def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: Wanted, err: Console) -> bool:
+    """Write the rows to the file or to standard output; False where there are none to write."""
+    answer, result = outcome.run.answer, outcome.run.result
+    assert wanted.format
+    if answer is None or result is None or answer.checked == "error":
+        if wanted.output:
+            err.print(f"{wanted.output} was not written: no query of this answer ran.", style="red", markup=False)
+        return False
+    database = workspace.ready(asked.database, quiet).database
+    if wanted.output is None:
+        output.write_rows(answer.sql, result, database, wanted.format, output.standard_output())
+        return True
+    rows = output.save(wanted.output, wanted.format, answer.sql, result, database, err)
+    if not wanted.quiet:
+        err.print(f"{rows:,} rows written to {wanted.output}", style="dim", markup=False, soft_wrap=True)
+    return True
+
+
+def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, out: Console, err: Console) -> int:
+    """Bundle and raw, one after the other, and both shown; the worse exit status."""
+    runs = []
+    for mode in ("bundle", "raw"):
+        each = replace(cell, mode=mode)
+        if not wanted.as_json:
+            err.print(f"{mode}:", style="bold")
+        outcome = watch(asked, each, workspace, err)
+        close(outcome, each, err)
+        runs.append((each, outcome))
+        if outcome.run.stop_reason == "interrupted":
+            return 130
+    if wanted.as_json:
+        print(json.dumps(_compared(asked, runs, workspace), ensure_ascii=False, default=str))
+    else:
+        out.print(*compare.side_by_side(runs), sep="\n")
+    return max(outcome.exit_status for _, outcome in runs)
+
+
+def _compared(asked: Asked, runs: list[tuple[Cell, Outcome]], workspace: Workspace) -> dict[str, Any]:
+    """Both runs, with the rows that were shown, and the rows that differ."""
+    diff = compare.diff_rows(runs[0][1].run.result, runs[1][1].run.result)
+    return {
+        "runs": [
+            {
+                **output.everything(outcome, grounds_of(asked, outcome, workspace)),
+                "rows": None if outcome.run.result is None else outcome.run.result.rows,
+            }
+            for _, outcome in runs
+        ],
+        "same_rows": None if diff is None else diff.equal,
+        "all_rows_compared": diff is not None and not diff.partial,
+        "only_in": {} if diff is None else {runs[0][0].mode: diff.only_first, runs[1][0].mode: diff.only_second},
+    }
