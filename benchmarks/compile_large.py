@@ -94,15 +94,17 @@ def measure(tables: int, profile: bool) -> None:
         assert not again.saved
         assert report.added == tables * (1 + RULES_PER_TABLE), report.added
         print(f"{tables:,} tables, {tables * COLUMNS:,} columns, {tables * RULES_PER_TABLE:,} rules:")
-        print(f"  compile {first:.1f} s + validate {checked:.1f} s = {first + checked:.1f} s; held {held_mb():,.0f} MB")
+        print(f"  compile {first:.1f} s + validate {checked:.1f} s = {first + checked:.1f} s of the processor")
+        print(f"  held {held_mb():,.0f} MB at most")
         print(f"  compile again {second:.1f} s, {second / first:.2f} of the first")
         print(f"  {len(sizes)} indexes, the largest {max(sizes)} of {INDEX_TOKENS} tokens")
         print(first + checked)
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    start = time.perf_counter()
-    return work(), time.perf_counter() - start
+    """What the work gives, and the processor's seconds; the clock shows the same where nothing else runs."""
+    start = time.process_time()
+    return work(), time.process_time() - start
 
 
 def write(folder: Path, tables: int) -> None:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from okf_compiler import edits, overlays, record, swap
+from okf_compiler import edits, last_compile, overlays, record, swap
 from okf_compiler.bundle import Concept, files, is_concept, save, would_save
 from okf_compiler.concepts import concepts
-from okf_compiler.indexes import indexes, is_smaller_index, with_prose
+from okf_compiler.indexes import OWN_FOLDERS, indexes, is_smaller_index, with_prose
 from okf_compiler.link import link, unlinked
 from okf_compiler.log import add_to_log, log_entry
 from okf_compiler.merge import Merged, digests, merge
-from okf_compiler.model import Database
+from okf_compiler.model import Database, Problem
 from okf_compiler.names import assign
 from okf_compiler.readers import livesqlbench
 from okf_compiler.report import Report
 from okf_compiler.settings import Documents, UserError
 from okf_compiler.validate import check, check_concept
-
-_FOLDERS = ("tables", "knowledge")
 
 
 def compile(documents: Documents, out: Path, overlay: Path | None = None, *, check: bool = False) -> Report:
@@ -38,6 +38,9 @@ def compile(documents: Documents, out: Path, overlay: Path | None = None, *, che
 
 def compile_database(database: Database, out: Path, overlay: Path | None = None, *, check: bool = False) -> Report:
     """As `compile`, from facts that a reader gave."""
+    made_from = last_compile.digest(database, overlay)
+    if made_from and (said := last_compile.unchanged(out, made_from)):
+        return _said_again(database, out, said)
     corrections = overlays.read(overlay) if overlay else overlays.NOTHING
     database = corrections.describe(database)
     links = corrections.link(database, link(database))
@@ -60,7 +63,7 @@ def compile_database(database: Database, out: Path, overlay: Path | None = None,
             _count(database, out, (f"{concept.id}.md" for concept in compiled))
     if merged.edits:
         merged.notes.append(f"Edits kept aside are in {edits.file_for(out)}; what should stay belongs in the overlay.")
-    return Report(
+    report = Report(
         database=database,
         folder=out,
         saved=saved,
@@ -69,12 +72,37 @@ def compile_database(database: Database, out: Path, overlay: Path | None = None,
         removed=len(merged.removed),
         unlinked=tuple(unlinked(database, links)),
         notes=tuple(merged.notes),
+        checked=check,
+    )
+    if made_from and not merged.edits and not check:
+        said = {
+            "unlinked": [rule.id for rule in report.unlinked],
+            "notes": report.notes,
+            "misfits": [(problem.message, problem.file, problem.line) for problem in corrections.problems],
+        }
+        last_compile.remember(out, made_from, said)
+    return report
+
+
+def _said_again(database: Database, out: Path, said: Mapping[str, Any]) -> Report:
+    """The report of a compile that would change nothing, as the last one said it."""
+    unlinked_ids = set(said["unlinked"])
+    misfits = tuple(Problem(*problem) for problem in said["misfits"])
+    return Report(
+        database=replace(database, problems=(*database.problems, *misfits)),
+        folder=out,
+        saved=False,
+        added=0,
+        changed=0,
+        removed=0,
+        unlinked=tuple(rule for rule in database.rules if rule.id in unlinked_ids),
+        notes=tuple(said["notes"]),
     )
 
 
 def _guides(database: Database, out: Path, merged: Merged, date: str) -> dict[str, str]:
     """Relative path -> text of the indexes, with what people wrote into them, and of the log where it grows."""
-    guides = with_prose(out, indexes(merged.concepts, _FOLDERS), merged.concepts)
+    guides = with_prose(out, indexes(merged.concepts, OWN_FOLDERS), merged.concepts)
     if merged.added or merged.changed or merged.removed:
         guides["log.md"] = _log(database, out, merged, date)
     return guides

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from okf_compiler import markdown
 from okf_compiler.model import Column, Table
 
-_CHARS = 240
+_CHARS = 200
 _PHRASE_CHARS = 42
 _FULL_NAME = re.compile(r"full name\s*:\s*'([^']+)'", re.IGNORECASE)
 _TYPE = re.compile(
@@ -84,10 +84,9 @@ def phrase(meaning: str) -> str:
     rest = _ARTICLE.sub("", _VERB.sub("", rest))
     cut = _END.search(rest, 1)
     words = (rest[: cut.start()] if cut else rest).strip(" '\"").split(" ")
-    while len(words) > 1 and len(" ".join(words)) > _PHRASE_CHARS:
-        words.pop()
-    while len(words) > 1 and _OPEN_ENDED.fullmatch(words[-1]):
-        words.pop()
+    if len(" ".join(words)) > _PHRASE_CHARS:
+        while len(words) > 1 and (len(" ".join(words)) > _PHRASE_CHARS or _OPEN_ENDED.fullmatch(words[-1])):
+            words.pop()
     text = " ".join(words)
     return text[0].lower() + text[1:] if text[1:2].islower() else text
 

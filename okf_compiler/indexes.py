@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from okf_compiler import index_tree, markdown
-from okf_compiler.bundle import Concept
+from okf_compiler import index_tree, markdown, swap
+from okf_compiler.bundle import Concept, files, load, save
 from okf_compiler.index_tree import CONTENTS, UNTYPED, Tree
 from okf_compiler.markdown import Part
 from okf_compiler.tokens import BYTES_PER_TOKEN, size
 
 OKF_VERSION = "0.2"
+OWN_FOLDERS = ("tables", "knowledge")
+"""The folders that the compiler writes, in the order in which the root names them."""
 INDEX_TOKENS = 2_000
 """The longest that an index gets."""
 _LIMIT = int(INDEX_TOKENS * BYTES_PER_TOKEN)
@@ -114,3 +116,32 @@ def _is_own(line: str, heading: str, kinds: Mapping[str, str]) -> bool:
     entry = _ENTRY.match(line)
     path = (entry[1] or entry[2]) if entry else ""
     return path.endswith("/index.md") or kinds.get(path, heading) == heading
+
+
+def outdated(folder: Path) -> list[tuple[str, str]]:
+    """(`missing`, `changed` or `superfluous`, relative path) of each index that is not what the concepts give."""
+    texts, gone = _due(folder)
+    there = {path: folder / path for path in texts if (folder / path).is_file()}
+    differs = [path for path, file in there.items() if file.read_bytes() != texts[path].encode("utf-8")]
+    return [
+        *(("missing", path) for path in texts if path not in there),
+        *(("changed", path) for path in differs),
+        *(("superfluous", path) for path in sorted(gone)),
+    ]
+
+
+def write(folder: Path) -> list[tuple[str, str]]:
+    """Bring the indexes of any bundle up to date, whole or not at all; returns what `outdated` gave before."""
+    with swap.lock(folder):
+        changes = outdated(folder)
+        texts, gone = _due(folder)
+        if changes:
+            save(folder, texts, gone)
+    return changes
+
+
+def _due(folder: Path) -> tuple[dict[str, str], frozenset[str]]:
+    """The indexes that the folder's concepts give, and the smaller ones that nothing leads to any more."""
+    concepts = list(load(folder).concepts.values())
+    texts = with_prose(folder, indexes(concepts, OWN_FOLDERS), concepts)
+    return texts, frozenset(path for path in files(folder) if is_smaller_index(path) and path not in texts)

@@ -24,6 +24,8 @@ class Report:
     """Rules that name no table and no column."""
     notes: tuple[str, ...] = ()
     """What a person should look at in the bundle."""
+    checked: bool = False
+    """Nothing was written: `saved` and the counts say what a compile would do."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -45,6 +47,8 @@ class Report:
         database = self.database
         columns = sum(len(table.columns) for table in database.tables)
         state = f"{self.added} added, {self.changed} changed, {self.removed} removed" if self.saved else "unchanged"
+        if self.checked and self.saved:
+            state = f"not what its sources give: {state}; nothing was written"
         yield (
             f"{database.name}: {len(database.tables)} tables, {columns} columns, {len(database.rules)} rules"
             f" -> {self.folder} ({state})"

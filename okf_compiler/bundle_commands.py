@@ -1,0 +1,111 @@
+"""The commands that look after bundles, whoever wrote them: validate, index, diff, stats, inspect, verify."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from okf_compiler.settings import Documents
+
+_FOLDER = click.Path(path_type=Path)
+
+
+@click.command("validate")
+@click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="DIR...")
+@click.option("--strict", is_flag=True, help="Exit status 1 for warnings too.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON array of {code, severity, path, line, message, bundle}."
+)
+def validate_command(folders: tuple[Path, ...], strict: bool, as_json: bool) -> None:
+    """Hold bundles against OKF v0.2; exit status 1 if one does not conform."""
+    from dataclasses import asdict
+
+    from okf_compiler.validate import validate
+
+    found = {folder: validate(folder) for folder in folders}
+    if as_json:
+        _print_json([asdict(f) | {"bundle": str(folder)} for folder, findings in found.items() for f in findings])
+    for folder, findings in () if as_json else found.items():
+        errors = sum(finding.severity == "error" for finding in findings)
+        for finding in findings:
+            click.echo(f"{folder}{finding}")
+        click.echo(f"{folder}: {errors} errors, {len(findings) - errors} warnings")
+    if any(f.severity == "error" or strict for findings in found.values() for f in findings):
+        sys.exit(1)
+
+
+@click.command("index")
+@click.argument("folder", type=_FOLDER, metavar="DIR")
+@click.option("--check", is_flag=True, help="Write nothing; exit status 1 if an index is not what the concepts give.")
+def index_command(folder: Path, check: bool) -> None:
+    """Write index.md for every folder of a bundle; what people wrote into an index stays."""
+    from okf_compiler.indexes import outdated, write
+
+    changes = outdated(folder) if check else write(folder)
+    for what, path in changes:
+        click.echo(f"{what}: {folder}/{path}")
+    if not changes:
+        click.echo(f"{folder}: the indexes are what the concepts give")
+    elif check:
+        click.echo(f"Write them: okf-compiler index {folder}", err=True)
+        sys.exit(1)
+
+
+@click.command("diff")
+@click.argument("old", type=_FOLDER)
+@click.argument("new", type=_FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="One JSON array of {what, path, title, inside}.")
+def diff_command(old: Path, new: Path, as_json: bool) -> None:
+    """Concepts added, removed and changed between two bundles, and the columns and sections that changed inside."""
+    from dataclasses import asdict
+
+    from okf_compiler.bundle import load
+    from okf_compiler.diff import diff, lines
+
+    changes = diff(load(old), load(new))
+    if as_json:
+        _print_json([asdict(change) for change in changes])
+    else:
+        click.echo("\n".join(lines(changes)))
+
+
+@click.command("stats")
+@click.argument("name", metavar="NAME|DIR")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with every path.")
+def stats_command(name: str, as_json: bool) -> None:
+    """Sizes in estimated tokens: the bundle, each index, the largest concepts, the raw documents."""
+    from okf_compiler.settings import list_databases, load_settings
+    from okf_compiler.stats import lines, sizes
+
+    settings = load_settings()
+    folder = settings.bundles / name if Path(name).name == name else Path(name)
+    if not folder.is_dir() and Path(name).is_dir():
+        folder = Path(name)
+    documents: Documents | None = list_databases(settings).get(folder.name)
+    found = sizes(folder, documents)
+    if as_json:
+        _print_json(found)
+    else:
+        click.echo("\n".join(lines(found)))
+
+
+@click.command("verify")
+@click.argument("file", type=_FOLDER, metavar="PATH")
+@click.option("--by", required=True, metavar="human:ID", help="Who has checked it.")
+def verify_command(file: Path, by: str) -> None:
+    """Mark the concept in the file PATH as checked by a person."""
+    from okf_compiler.verify import verify
+
+    click.echo(f"{file}: verified by {by} at {verify(file, by)}")
+
+
+COMMANDS = (validate_command, index_command, diff_command, stats_command, verify_command)
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))

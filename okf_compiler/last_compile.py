@@ -1,0 +1,79 @@
+"""What the last compile of a large bundle was made from and said, so that compiling it again can stop there.
+
+Linking and writing ten thousand tables takes most of a minute, and finding that nothing has changed takes as long.
+Beside a large bundle lies `.<name>.last.json`: a digest of the facts, the corrections and the compiler's own code, one
+of the bundle's files, and what the report adds to the facts. Whoever deletes it loses nothing but time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from okf_compiler import record, swap
+from okf_compiler.bundle import bundle_hash
+from okf_compiler.model import Database
+
+WORTH = 1_000
+"""Concepts from which on it is worth a file: below, a compile takes a second."""
+
+
+def digest(database: Database, overlay: Path | None) -> str:
+    """Of everything that a compile is made from; "" for a database that is too small for it."""
+    if len(database.tables) + len(database.rules) < WORTH:
+        return ""
+    found = hashlib.blake2b(_code())
+    for facts in (database.name, database.tables, database.rules, database.sources, database.problems):
+        found.update(repr(facts).encode("utf-8", "surrogatepass"))
+    if overlay and overlay.is_file():
+        found.update(str(overlay.resolve()).encode() + overlay.read_bytes())
+    return found.hexdigest()
+
+
+def unchanged(out: Path, made_from: str) -> dict[str, Any] | None:
+    """What the last compile said, if it was made from the same and its bundle is as it was; else None."""
+    try:
+        last = json.loads(_file(out).read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(last, dict) or last.get("made_from") != made_from or not out.is_dir():
+        return None
+    said = last.get("said")
+    return said if last.get("bundle") == _state(out) and isinstance(said, dict) else None
+
+
+def remember(out: Path, made_from: str, said: dict[str, Any]) -> None:
+    """Write down what this compile was made from; that it cannot be written is no fault."""
+    file = _file(out)
+    new = file.with_name(f"{file.name}.new")
+    text = json.dumps({"made_from": made_from, "bundle": _state(out), "said": said})
+    with suppress(OSError):
+        new.write_text(text, encoding="utf-8", newline="\n")
+        new.replace(file)
+
+
+def _file(out: Path) -> Path:
+    out = swap.real(out)
+    return out.with_name(f".{out.name}.last.json")
+
+
+def _state(out: Path) -> str:
+    """Of all the bundle's files, the record of what was compiled included."""
+    try:
+        kept = (out / record.FILE).read_bytes()
+    except OSError:
+        kept = b""
+    return bundle_hash(out) + hashlib.blake2b(kept, digest_size=16).hexdigest()
+
+
+@cache
+def _code() -> bytes:
+    """Of the compiler's own files: another version may write something else."""
+    found = hashlib.blake2b()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        found.update(file.read_bytes())
+    return found.digest()

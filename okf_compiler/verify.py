@@ -1,0 +1,60 @@
+"""`verified`: a person's word that a concept says what is so."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from okf_compiler import frontmatter, swap
+from okf_compiler.bundle import is_concept, save
+from okf_compiler.frontmatter import FormatError
+from okf_compiler.settings import UserError
+
+_ACTOR = re.compile(r"human:[^\s,\[\]{}]+")
+
+
+def verify(file: Path, by: str) -> str:
+    """Add a mark of now by `human:<id>` to the concept in `file`; an older one of the same person gives way.
+
+    Returns the time of the mark. The bundle is saved whole or not at all, as by a compile.
+
+    Raises:
+        UserError: not a person, not a concept, or the file cannot be read or written.
+    """
+    if not _ACTOR.fullmatch(by):
+        raise UserError(f"--by takes a person, such as human:ann, not {by!r}.", status=2)
+    if not file.is_file() or not is_concept(file.name):
+        raise UserError(
+            f"{file} is not a file with a concept. Name one, such as bundles/compiled/shop/…/x.md.", status=2
+        )
+    file = file.resolve()
+    root = bundle_root(file)
+    at = datetime.now(UTC).replace(microsecond=0).isoformat()
+    with swap.lock(root):
+        try:
+            text = file.read_bytes().decode("utf-8")
+            front, body, _ = frontmatter.split(text)
+            if front is None:
+                raise FormatError("there is no frontmatter")
+            values = frontmatter.load(front)
+        except (OSError, UnicodeDecodeError, FormatError) as error:
+            raise UserError(f"{file} cannot be read: {error}.") from None
+        marks = values.get("verified", [])
+        marks = marks if isinstance(marks, list) else [marks]
+        others = [m for m in marks if not isinstance(m, dict) or m.get("by") != by]
+        lines = (
+            front
+            if "verified" not in values
+            else frontmatter.dump({k: v for k, v in values.items() if k != "verified"})
+        )
+        lines += frontmatter.dump({"verified": [*others, {"by": by, "at": at}]})
+        save(root, {file.relative_to(root).as_posix(): f"---\n{lines}---\n\n{body}"})
+    return at
+
+
+def bundle_root(file: Path) -> Path:
+    """The bundle that a file lies in: the nearest folder above whose index names the format, else the top one."""
+    indexed = [folder for folder in file.parents if (folder / "index.md").is_file()]
+    named = (f for f in indexed if (f / "index.md").read_bytes().startswith(b"---"))
+    return next(named, indexed[-1] if indexed else file.parent)
