@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from okf_agent import sources
 from okf_agent.config import Config
 from okf_agent.database import Database
 from okf_agent.engines import Server, reach
@@ -130,7 +131,7 @@ def _model(config: Config, asked: str | None) -> Finding:
 def _bundles(config: Config, known: dict[str, Documents], database: str | None) -> Iterator[Finding]:
     """Whether compiling again would change a compiled bundle: tried on a copy."""
     stale, missing, fresh = [], [], 0
-    for name, documents in known.items():
+    for name in known:
         if database not in (None, name):
             continue
         bundle = config.settings.bundles / name
@@ -138,31 +139,29 @@ def _bundles(config: Config, known: dict[str, Documents], database: str | None) 
             missing.append(name)
             continue
         try:
-            changed = _would_change(bundle, documents)
+            changed = _would_change(config, name, bundle)
         except UserError as error:
             yield Finding("bundles", "red", *_split(error))
             continue
         stale += [name] if changed else []
         fresh += not changed
     if stale:
-        text = f"The documents of {', '.join(stale)} have changed since their bundles were compiled."
+        text = f"The sources of {', '.join(stale)} have changed since their bundles were compiled."
         yield Finding("bundles", "yellow", text, f"okf-compiler compile {stale[0] if len(stale) == 1 else 'all'}")
     if missing:
         yield Finding(
             "bundles", "green", f"{len(missing)} databases have no bundle yet: the first question compiles it."
         )
     if fresh:
-        yield Finding("bundles", "green", f"{fresh} compiled bundles are what their documents say.")
+        yield Finding("bundles", "green", f"{fresh} compiled bundles are what their sources say.")
 
 
-def _would_change(bundle: Path, documents: Documents) -> bool:
-    from okf_compiler.compile import compile as compile_bundle  # brings a SQL parser: 0.3 s
-
+def _would_change(config: Config, name: str, bundle: Path) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / bundle.name
         shutil.copytree(bundle, copy)
         before = bundle_hash(copy)
-        compile_bundle(documents, copy)
+        sources.compile(config, name, copy)
         return bundle_hash(copy) != before
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from okf_agent import load, role
+from okf_agent import load, role, sources
 from okf_agent.config import Config
 from okf_agent.database import Database
 from okf_agent.doctor import unsafe_role
@@ -56,6 +56,8 @@ def default_database(config: Config) -> str:
 def find_bundle(config: Config, name: str, given: Path | None, say: Say) -> tuple[Path, Documents | None]:
     """The bundle of a database and its documents: the one given, else the compiled one, else compiled now.
 
+    It is compiled again when a dictionary or glossary that config.yaml records for it has changed.
+
     Raises:
         UserError: no such bundle or database, or its documents do not compile.
     """
@@ -69,15 +71,15 @@ def find_bundle(config: Config, name: str, given: Path | None, say: Say) -> tupl
     by_hand = settings.bundles.parent / name
     if Path(name).name == name:
         for folder in (compiled, by_hand):
-            if (folder / "index.md").is_file():
+            if (folder / "index.md").is_file() and not (folder == compiled and sources.are_newer(config, name)):
                 return folder, documents
-    from okf_compiler.compile import compile as compile_bundle  # brings a SQL parser: 0.3 s, once a bundle
-
     documents = find_documents(settings, name)
-    say(f"Compiling {name} from {documents.folder}")
-    report = compile_bundle(documents, compiled)
+    stamp = sources.stamp(config, name)
+    say(f"Compiling {name} from {'the catalogue of its server' if documents.live else documents.folder}")
+    report = sources.compile(config, name, compiled)
     if report.problems:
-        say(f"{len(report.problems)} problems in its documents: `okf-compiler compile {name}` lists them")
+        say(f"{len(report.problems)} problems in its sources: `okf-compiler compile {name}` lists them")
+    sources.keep(config, name, stamp)
     return compiled, documents
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -21,7 +21,13 @@ SECRETS = ("password", "sslpassword", "passfile")
 """Parameters that no message may show."""
 
 
-def read_live(source: str, name: str, settings: Settings, *, hide: Sequence[str] = ()) -> Database:
+Reach = Callable[[], Mapping[str, Any]]
+"""Gives connect parameters of the configured server."""
+
+
+def read_live(
+    source: str, name: str, settings: Settings, *, hide: Sequence[str] = (), reach: Reach | None = None
+) -> Database:
     """The catalogue of the database that `source` leads to, under the name `name`; `hide` as in `catalogue.read`,
     added to what config.yaml hides.
 
@@ -31,7 +37,7 @@ def read_live(source: str, name: str, settings: Settings, *, hide: Sequence[str]
     from okf_compiler.readers import catalogue
 
     hidden = hidden_columns(settings, name, hide)
-    return with_connection(source, name, lambda connection: catalogue.read(connection, name, hide=hidden))
+    return with_connection(source, name, lambda connection: catalogue.read(connection, name, hide=hidden), reach)
 
 
 def hidden_columns(settings: Settings, name: str, more: Sequence[str] = ()) -> tuple[str, ...]:
@@ -40,14 +46,17 @@ def hidden_columns(settings: Settings, name: str, more: Sequence[str] = ()) -> t
     return tuple(dict.fromkeys((*(override.hide if override else ()), *more)))
 
 
-def with_connection(source: str, name: str, work: Callable[[psycopg.Connection[Any]], Result]) -> Result:
+def with_connection(
+    source: str, name: str, work: Callable[[psycopg.Connection[Any]], Result], reach: Reach | None = None
+) -> Result:
     """What `work` makes of a read-only connection to `source`: a connection URL, or `configured` for the database
-    `name` on the server of config.yaml.
+    `name` on the server of config.yaml, which `reach` may have reached already.
 
     Raises:
         UserError: no connection, or PostgreSQL refuses; the text has no password.
     """
-    params, dbname = _configured(name) if source == CONFIGURED else _parse(source)
+    params: Mapping[str, Any]
+    params, dbname = parse_url(source) if source != CONFIGURED else (reach() if reach else _configured(name), name)
     secrets = [text for key in SECRETS if params.get(key) for text in (str(params[key]), quote(str(params[key]), ""))]
     try:
         connection: psycopg.Connection[Any]
@@ -57,7 +66,7 @@ def with_connection(source: str, name: str, work: Callable[[psycopg.Connection[A
         raise UserError(f"{name}: {redact(str(error).strip(), secrets)}") from None
 
 
-def _parse(url: str) -> tuple[dict[str, Any], str]:
+def parse_url(url: str) -> tuple[dict[str, Any], str]:
     """Connect parameters and the database of a URL. libpq's own complaint about it could quote the password."""
     try:
         # Any other @ is part of a password, whose rest libpq would take for a host.
@@ -87,7 +96,7 @@ def redact(text: str, secrets: Sequence[str]) -> str:
     return text
 
 
-def _configured(name: str) -> tuple[dict[str, Any], str]:
+def _configured(name: str) -> Mapping[str, Any]:
     """Connect parameters of the role that can only read, on the workspace's server, its content loaded.
 
     Which server that is, and how it is started, only the agent knows: it is asked by name, as the compiler works
@@ -106,6 +115,7 @@ def _configured(name: str) -> tuple[dict[str, Any], str]:
     documents = list_databases(config.settings).get(name)
     if not prepare.load_content(config, server, name, documents, prepare.quiet):
         raise UserError(
-            f"There is no content of {name}: its documents have no dump. Name a database with --from postgresql://…"
+            f"There is no content of {name} on the server, and no dump of it. Name a database with --from postgresql://…"
         )
-    return server.agent, name
+    parameters: Mapping[str, Any] = server.agent
+    return parameters

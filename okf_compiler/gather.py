@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from okf_compiler.model import Database
 from okf_compiler.readers import dbt, defog, dictionary, glossary, livesqlbench
-from okf_compiler.settings import Settings, UserError, find_documents
+from okf_compiler.settings import DatabaseOverride, Settings, UserError, find_documents
 from okf_compiler.sources import combine
+
+if TYPE_CHECKING:
+    from okf_compiler.connections import Reach
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a person names on the command line. Never written anywhere: `live` may hold a password."""
+    """What a person names on the command line, or config.yaml records. Never written: `live` may hold a password."""
 
     live: str | None = field(default=None, repr=False)
     """A connection URL, or `configured`; None for the database's documents."""
@@ -27,8 +31,30 @@ class Sources:
     """Columns of the live database to leave out, as `table.column`; `*` stands for anything."""
 
 
-def gather(settings: Settings, name: str, sources: Sources) -> Database:
+NOTHING_MORE = Sources()
+
+
+def recorded(settings: Settings, name: str, more: Sources = NOTHING_MORE) -> Sources:
+    """The sources of a database that config.yaml records, and those that `more` names beside them."""
+    override = settings.databases.get(name, DatabaseOverride())
+
+    def both(ours: tuple[Path, ...], named: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys([*(settings.root / path for path in ours), *named]))
+
+    return Sources(
+        live=more.live or override.live,
+        columns=both(override.columns, more.columns),
+        rules=both(override.rules, more.rules),
+        dbt=both(override.dbt, more.dbt),
+        hide=more.hide,
+    )
+
+
+def gather(settings: Settings, name: str, more: Sources = NOTHING_MORE, reach: Reach | None = None) -> Database:
     """The database `name`: live or from its documents, with what the files say of it; else from the files alone.
+
+    Its sources are those of config.yaml and of `more`. `reach` gives connect parameters of the configured server,
+    where the caller has reached it already.
 
     Where two differ in words, a dbt project outweighs the base, and a dictionary both; of two dictionaries, the one
     that is named later. Every such conflict is among the problems.
@@ -36,12 +62,13 @@ def gather(settings: Settings, name: str, sources: Sources) -> Database:
     Raises:
         UserError: there is nothing to start from, or one of the sources cannot be read at all.
     """
+    sources = recorded(settings, name, more)
     files = [
         *(dbt.read(path) for path in sources.dbt),
         *((defog.read if path.suffix.lower() == ".json" else dictionary.read)(path) for path in sources.columns),
         *(glossary.read(path) for path in sources.rules),
     ]
-    base = _base(settings, name, sources, any(database.tables for database in files))
+    base = _base(settings, name, sources, any(database.tables for database in files), reach)
     if base is None:
         base = next(database for database in files if database.tables)
         files.remove(base)
@@ -50,12 +77,18 @@ def gather(settings: Settings, name: str, sources: Sources) -> Database:
     return combine(replace(base, name=name), *files)
 
 
-def _base(settings: Settings, name: str, sources: Sources, files_have_tables: bool) -> Database | None:
+def _base(
+    settings: Settings,
+    name: str,
+    sources: Sources,
+    files_have_tables: bool,
+    reach: Reach | None,
+) -> Database | None:
     """The live database or the documents; None where there are neither, and the files have tables of their own."""
     if sources.live is not None:
         from okf_compiler.connections import read_live
 
-        return read_live(sources.live, name, settings, hide=sources.hide)
+        return read_live(sources.live, name, settings, hide=sources.hide, reach=reach)
     try:
         documents = find_documents(settings, name)
     except UserError:

@@ -39,6 +39,8 @@ _HEADERS = {
     "references": "references foreignkey fk reference foreignkeyto refersto relatedtable",
     "table_description": "tabledescription tablecomment tablemeaning",
 }
+ASIDE = ("known", "to do")
+"""Headers of the cells that `okf-agent init` fills for whoever describes the columns; no part of a meaning."""
 _SPARE = ("description", "label", "values", "example", "unit")
 """Facts that a meaning can carry in words, so that a second header for one loses nothing."""
 _YES = frozenset(["y", "yes", "true", "t", "1", "x", "ja", "j", "oui", "si", "null", "nullable", "optional"])
@@ -135,7 +137,7 @@ def _header(position: int, row: Row) -> _Header | None:
             roles["label"] = free[1]
     if "column" not in roles or len(roles) < 2:
         return None
-    known = {*roles.values(), *spare}
+    known = {*roles.values(), *spare, *(i for i, name in enumerate(row.cells) if name.strip().lower() in ASIDE)}
     unread = [name for i, name in enumerate(row.cells) if i not in known and name.strip()]
     return _Header(position, row.cells, roles, tuple(spare), tuple(unread))
 
@@ -183,7 +185,7 @@ class _Reader:
             self._column(table, name.rpartition(".")[2] if "table" not in self.header.roles else name, row, place)
         elif description := self._cell(row, "description"):
             self.draft.describe(table, description, place)
-        else:
+        elif not self._is_to_do(row):
             self._problem("the row names no column and does not describe its table", row.line)
 
     def _table(self, row: Row, column: str, place: Place) -> DraftTable | None:
@@ -220,6 +222,11 @@ class _Reader:
             table.add_unique((name,))
         if target := self._cell(row, "references"):
             self._reference(table, name, target, row.line)
+
+    def _is_to_do(self, row: Row) -> bool:
+        """Whether the row waits for somebody to describe its table."""
+        named = zip(self.header.names, row.cells, strict=False)
+        return any(cell.strip() for name, cell in named if name.strip().lower() in ASIDE)
 
     def _flag(self, row: Row, role: str) -> bool | None:
         text = self._cell(row, role)

@@ -47,24 +47,29 @@ def read(path: Path) -> Database:
     """The rules of one glossary file, or of every one in a folder; ids are given or made from the names.
 
     `depends_on` names ids where the file has the rule, by id, name or synonym; what it does not have stays as it is
-    written, for another source to know. Entries and keys that cannot be read are problems.
+    written, for another source to know. Entries and keys that cannot be read are problems. A glossary that has only
+    begun, `rules:` with nothing below, has no rules.
 
     Raises:
-        UserError: the file is missing, cannot be read at all, or has no entry.
+        UserError: the file is missing, cannot be read at all, or has neither an entry nor a list for them.
     """
     problems: list[Problem] = []
     places: dict[tuple[str, ...], Place] = {}
     suffixes = (".yaml", ".yml", ".json", ".csv", ".tsv")
     files = sorted(p for p in path.rglob("*") if p.suffix.lower() in suffixes) if path.is_dir() else [path]
     rules: dict[str, Rule] = {}
+    begun = False
     for file in files:
         for raw in _entries(file, problems):
+            if raw is None:
+                begun = True
+                continue
             rule = _rule(raw, str(file), problems)
             if rule is not None:
                 rule = _with_free_id(rule, rules, Place(str(file), raw.line), problems)
                 rules[rule.id] = rule
                 places[(rule.id,)] = Place(str(file), raw.line)
-    if not rules:
+    if not rules and not begun:
         raise UserError(
             f"{path} has no business rule that can be read: a list of entries with name and definition was expected."
             + "".join(f"\n{p}" for p in problems[:3]),
@@ -80,7 +85,8 @@ def read(path: Path) -> Database:
     )
 
 
-def _entries(path: Path, problems: list[Problem]) -> Iterator[_Raw]:
+def _entries(path: Path, problems: list[Problem]) -> Iterator[_Raw | None]:
+    """The entries of a file; None for a list that has none yet."""
     text = read_text(path, problems)
     if path.suffix.lower() in (".csv", ".tsv"):
         yield from _csv_entries(text, str(path), problems)
@@ -119,8 +125,8 @@ def _csv_entries(text: str, file: str, problems: list[Problem]) -> Iterator[_Raw
             yield _Raw(facts, row.line)
 
 
-def _yaml_entries(node: Any, file: str, problems: list[Problem]) -> Iterator[_Raw]:
-    """Entries of a list, of a list under a known key, or of a mapping from names to definitions."""
+def _yaml_entries(node: Any, file: str, problems: list[Problem]) -> Iterator[_Raw | None]:
+    """Entries of a list, of a list under a known key, or of a mapping from names to definitions; None as above."""
     if isinstance(node, Items):
         for item, line in zip(node, node.lines, strict=True):
             if isinstance(item, Entry):
@@ -131,8 +137,11 @@ def _yaml_entries(node: Any, file: str, problems: list[Problem]) -> Iterator[_Ra
     if not isinstance(node, Entry):
         problems.append(Problem("a list of entries was expected", file))
         return
-    inner = [key for key in node if key.lower() in _LISTS and isinstance(node[key], Items | Entry)]
+    inner = [key for key in node if key.lower() in _LISTS and isinstance(node[key], Items | Entry | None)]
     for key in inner:
+        if not node[key]:
+            yield None
+            continue
         yield from _yaml_entries(node[key], file, problems)
     for key, value in node.items():
         if inner and key not in inner:
