@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from okf_compiler import markdown
 from okf_compiler.bundle import Concept
-from okf_compiler.link import Link, Links
+from okf_compiler.link_text import HEADINGS, TABLE_HEADINGS, of_rule, of_table
+from okf_compiler.links import Links
 from okf_compiler.markdown import Part, cell, code
 from okf_compiler.model import Column, Database, ForeignKey, Rule, Source, Table
 from okf_compiler.names import Ids
@@ -23,7 +24,7 @@ RULE_TYPES = {
     "value_illustration": "Value Illustration",
 }
 SECTIONS = frozenset(
-    ("Schema", "JSON fields", "Joins", "Related knowledge", "Definition", "Columns used", "Depends on", "Used by")
+    ("Schema", "JSON fields", "Joins", "Definition", "Depends on", "Used by", *HEADINGS, *TABLE_HEADINGS)
 )
 """Headings that belong to the compiler; any other one in a concept was written by a person."""
 KEYS = ("type", "title", "description", "tags", "generated", "sources")
@@ -76,7 +77,7 @@ class _Writer:
             Part("Schema", _schema(table)),
             Part("JSON fields", _json_fields(table)),
             Part("Joins", self._joins(table)),
-            Part("Related knowledge", self._related(table)),
+            *of_table(self.links, table.qualified_name, self._rule_link),
         ]
         return Concept(
             id=self.ids.tables[table.qualified_name],
@@ -91,10 +92,12 @@ class _Writer:
 
     def rule(self, rule: Rule) -> Concept:
         source = self.sources.get(rule.source or "kb")
+        *columns, reached = of_rule(self.links, rule.id, self._table_link, self._rule_link)
         parts = [
             Part("Definition", markdown.verbatim(rule.definition)),
-            Part("Columns used", self._columns_used(rule)),
+            *columns,
             Part("Depends on", self._rule_list(link.target.rule for link in self.links.depends_on.get(rule.id, ()))),
+            reached,
             Part("Used by", self._rule_list(link.rule for link in self.links.used_by.get(rule.id, ()))),
         ]
         return Concept(
@@ -132,27 +135,6 @@ class _Writer:
         for other, key in self.referenced_by.get(table.qualified_name, ()):
             lines.append(f"* referenced by {self._table_link(other.qualified_name)}: {_condition(other, key, table)}")
         return "\n".join(lines)
-
-    def _related(self, table: Table) -> str:
-        """The rules that link into the table, each with the columns it names."""
-        named: dict[str, list[str]] = {}
-        for link in self.links.rules_of.get(table.qualified_name, ()):
-            named.setdefault(link.rule, []).append(code(_within_table(link)))
-        return "\n".join(
-            f"* {self._rule_link(rule)} - uses {', '.join(dict.fromkeys(columns))}" for rule, columns in named.items()
-        )
-
-    def _columns_used(self, rule: Rule) -> str:
-        """One line a table: its columns, grouped by why they are linked."""
-        by_table: dict[str, dict[str, list[str]]] = {}
-        for link in self.links.columns_of.get(rule.id, ()):
-            reasons = by_table.setdefault(link.target.table, {})
-            reasons.setdefault(link.evidence, []).append(code(_within_table(link)))
-        return "\n".join(
-            f"* {self._table_link(table)}: "
-            + "; ".join(f"{', '.join(names)} ({evidence})" for evidence, names in reasons.items())
-            for table, reasons in by_table.items()
-        )
 
     def _rule_link(self, rule_id: str) -> str:
         return markdown.link(rule_title(self.rules[rule_id]), self.ids.rule_path(rule_id))
@@ -216,10 +198,6 @@ def _condition(table: Table, key: ForeignKey, target: Table | None) -> str:
     right = ".".join(map(_sql_name, (target.qualified_name if target else key.ref_table).split(".", 1)))
     pairs = zip(key.columns, ref_columns, strict=False)
     return code(" AND ".join(f"{left}.{_sql_name(a)} = {right}.{_sql_name(b)}" for a, b in pairs))
-
-
-def _within_table(link: Link) -> str:
-    return ".".join((link.target.column or link.target.table, *link.target.path))
 
 
 def _table_description(table: Table) -> str:

@@ -81,7 +81,7 @@ def test_what_a_table_concept_says(tmp_path: Path) -> None:
         "| `details.delivery.days` | `details->'delivery'->>'days'` | How long it took. |",
         "* [customers](/tables/customers.md): `orders.customer_id = customers.id`",
         "* [Order Value (OV)](/knowledge/order-value.md) - uses `total`",
-        "* [Slow Delivery](/knowledge/slow-delivery.md) - uses `details`, `details.delivery.days`",
+        "* [Slow Delivery](/knowledge/slow-delivery.md) - uses `details.delivery.days`",
     ):
         assert line in concept.body.split("\n")
     other = load(tmp_path / "out").concepts["tables/customers"].body
@@ -136,7 +136,7 @@ def test_a_change_moves_only_what_it_touches(tmp_path: Path) -> None:
     documents, out = write_documents(tmp_path / "data"), tmp_path / "out"
     compile(documents, out)
     before = snapshot(out)
-    changed = [{**RULES[0], "definition": "OV = total * 2"}, *RULES[1:2], rule(9, "New One", "name")]
+    changed = [{**RULES[0], "definition": "OV = total * 2"}, *RULES[1:2], rule(9, "New One", "customers.name")]
     report = compile(write_documents(tmp_path / "data", rules=changed), out)
     after = snapshot(out)
     assert (report.added, report.changed, report.removed) == (1, 3, 1)

@@ -1,0 +1,170 @@
+"""Links that the compiler infers: a phrase of a rule against what each column is called and about.
+
+A phrase fits a column as well as its words cover the column's name, and the column's name and meaning cover the phrase:
+the geometric mean of the two, each word weighted by how rare it is in this database. The rest of the rule adds a
+little where it speaks of the column's surroundings, and values quoted beside the phrase where the column lists them.
+A phrase that fits two columns as well is evidence for neither. No rule meets all columns: an index leads from words
+to the few columns that have them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from okf_compiler.links import Link, Target
+from okf_compiler.mentions import Mention, mentions
+from okf_compiler.model import Database, Rule
+from okf_compiler.profiles import Profile, Profiles, begins
+from okf_compiler.rule_names import Named, Spoken, hide, without_brackets
+from okf_compiler.words import level
+
+ACCEPT = 0.52
+"""The least fit that makes a link; all constants were set on half of the labelled databases, see docs/decisions.md."""
+KNOWN = 0.15
+"""How much more it takes where the rule states other columns,"""
+SPELLED = 0.15
+"""and where most of the database's rules do: then what is not spelled is rarely meant."""
+BEFORE = 0.3
+"""How much words of a phrase before the first that fits count,"""
+AFTER = 0.6
+"""and those after the last: `funding` fits `funding state` better than `funding gap` does."""
+CONTEXT = 0.2
+BEGUN = 0.8
+"""For a name of the rule's own that begins as one column's name does: `lastmile_factor` for `lastmilestatus`."""
+VALUE, NO_VALUE = 0.2, -0.4
+TABLE = 0.05
+CLOSE = 0.02
+_WORD = re.compile(r"[^\W\d_]+")
+ILLUSTRATION = "value_illustration"
+"""A rule that says what a column's values mean: its title says which column, its definition speaks of the values."""
+
+
+@dataclass(slots=True)
+class _Match:
+    profile: Profile
+    mention: Mention
+    score: float
+    by_value: bool
+
+
+def inferred(
+    database: Database, profiles: Profiles, stated: Mapping[str, Sequence[Link]], spoken: Spoken, names: Container[str]
+) -> Iterator[Link]:
+    """Links to the columns that the rules' phrases fit, besides those that are stated already.
+
+    `names` are words that can only be columns' names: where they stand, nothing needs to be inferred.
+    """
+    illustrations = {rule.id for rule in database.rules if rule.type == ILLUSTRATION}
+    spelled = len(stated) > len(database.rules) / 2
+    for rule in database.rules:
+        known = stated.get(rule.id, ())
+        accept = ACCEPT + KNOWN * bool(known) + SPELLED * spelled
+        reader = _Reader(rule, profiles, {link.target.table for link in known}, accept)
+        hidden = [named for named in spoken[rule.id] if named.rule not in illustrations]
+        found: dict[Target, _Match] = {}
+        for mention in _mentions(rule, bool(known), profiles, names, hidden):
+            match = reader.best(mention)
+            if match and (match.profile.target not in found or found[match.profile.target].score < match.score):
+                found[match.profile.target] = match
+        for target, match in found.items():
+            yield Link(rule.id, target, "inferred", _evidence(match), round(min(match.score, 0.99), 2))
+        if rule.type != ILLUSTRATION:
+            yield from _stored(rule, profiles)
+
+
+def _mentions(
+    rule: Rule, known: bool, profiles: Profiles, names: Container[str], hidden: Sequence[Named]
+) -> Iterator[Mention]:
+    if rule.type == ILLUSTRATION:
+        found = [] if known else mentions(rule.name, "title", profiles.split, names)
+    else:
+        found = mentions(hide(rule.definition, hidden), "definition", profiles.split, names)
+    for mention in found:
+        if mention.text.lower() not in profiles.by_value:
+            yield mention
+
+
+class _Reader:
+    """One rule, against the columns."""
+
+    def __init__(self, rule: Rule, profiles: Profiles, tables: set[str], accept: float) -> None:
+        self._rule = rule
+        self._profiles = profiles
+        self._tables = tables
+        self._accept = accept
+
+    @cached_property
+    def _words(self) -> set[str]:
+        text = f"{self._rule.name} {self._rule.description} {self._rule.definition}".lower()
+        return {level(word) for word in set(_WORD.findall(text))}
+
+    def best(self, mention: Mention) -> _Match | None:
+        """The one column that the phrase fits well enough, and better than any other."""
+        words = dict.fromkeys(mention.words)
+        begun = self._profiles.begun(mention.text)
+        if begun:
+            return _Match(begun, mention, BEGUN, False)
+        candidates = self._profiles.having(words, mention.values)
+        matches = [m for profile in candidates if (m := self._match(mention, words, profile))]
+        matches.sort(key=lambda m: -m.score)
+        if not matches or matches[0].score < self._accept:
+            return None
+        return matches[0] if len(matches) == 1 or matches[1].score < matches[0].score - CLOSE else None
+
+    def _match(self, mention: Mention, words: Mapping[str, None], profile: Profile) -> _Match | None:
+        by_value = any(value in profile.values for value in mention.values)
+        covered = self._profiles.covered(profile, words)
+        score = (covered * self._fitting([*words], profile)) ** 0.5 * (1 - CONTEXT)
+        if by_value:
+            score += VALUE
+        elif mention.values and profile.values:
+            score += NO_VALUE
+        if profile.target.table in self._tables:
+            score += TABLE
+        if score + CONTEXT < self._accept - CLOSE:
+            return None
+        return _Match(profile, mention, score + CONTEXT * self._context(profile), by_value)
+
+    def _fitting(self, words: Sequence[str], profile: Profile) -> float:
+        """The part of the phrase that the column's name and meaning cover."""
+        hits = [i for i, word in enumerate(words) if word in profile.name or word in profile.meaning]
+        if not hits:
+            return 0.0
+        total = matched = 0.0
+        for i, word in enumerate(words):
+            weight = self._profiles.weight(word)
+            total += weight * (BEFORE if i < hits[0] else AFTER if i > hits[-1] else 1.0)
+            if i in hits:
+                matched += weight
+        return matched / total
+
+    def _context(self, profile: Profile) -> float:
+        """The part of the column's meaning and surroundings that the whole rule speaks of."""
+        weight = self._profiles.weight
+        total = sum(map(weight, profile.meaning))
+        return sum(weight(word) for word in profile.meaning if word in self._words) / total if total else 0.0
+
+
+def _evidence(match: _Match) -> str:
+    mention, profile = match.mention, match.profile
+    if match.score == BEGUN and begins(mention.text):
+        return f"`{mention.text}` in the {mention.place} begins as its name does"
+    named = all(word in profile.name for word in mention.words)
+    evidence = f"`{mention.text}` in the {mention.place} fits its name" + ("" if named else " and meaning")
+    values = [value for value in mention.values if value in profile.values]
+    return evidence + (f", and it lists {' and '.join(repr(v) for v in values[:3])}" if values else "")
+
+
+def _stored(rule: Rule, profiles: Profiles) -> Iterator[Link]:
+    """Columns whose name and meaning say that they hold what the rule computes: the title covers all of the name."""
+    title = without_brackets(rule.name)
+    words = dict.fromkeys(level(word.lower()) for word in _WORD.findall(title))
+    strong = [word for word in words if not profiles.is_weak(word)]
+    if len(words) < 2 or not strong:
+        return
+    for profile in profiles.having(strong):
+        if profiles.covered(profile, words) > 0.85 and all(w in profile.name or w in profile.meaning for w in words):
+            yield Link(rule.id, profile.target, "stored", "its name and meaning are those of this rule", 0.9)

@@ -1,0 +1,228 @@
+"""What each column and field is called and about, in levelled words, with an index from words to columns."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from okf_compiler.links import Target
+from okf_compiler.model import Database, Table
+from okf_compiler.words import GENERIC, SHORT_FOR, STOP, compound, level, pieces
+
+_WORD = re.compile(r"[^\W\d_]+")
+_TYPE = re.compile(
+    r"^(?:An?\s+)?"
+    r"(?:JSONB column\.|[A-Z][A-Z0-9_]{2,}(?:\s+(?:PRECISION|KEY|NULL|NOT|PRIMARY|FOREIGN))*|enum\b|\w+_enum\b)"
+    r"(?:\s*\([^)]*\))?(?:\s+(?:field|column|value))?[\s.,:]*"
+)
+_LISTED = re.compile(
+    r"(?:possible |allowed |valid |accepted )?(?:values?|options|categories|levels)\b[^:;.(]{0,30}[:=]?\s*"
+    r"((?:'[^']+'|[^.;)]+)+)",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(
+    r"\(?\b(?:possible values?|values?:|examples?\b|e\.g\.|for example|such as|\*\*NULL|NULL means|NULL indicates)"
+    r".*?(?:\)|\.(?=\s|$)|;|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUOTED = re.compile(r"(?<!\w)'([^'\n]{1,40})'(?!\w)|\"([^\"\n]{1,40})\"|“([^”\n]{1,40})”|‘([^’\n]{1,40})’")
+_MANY = 60
+_ENUM = re.compile(r"\w+_enum\b")
+_KEY = re.compile(r"\bPK\b|\bFK\b|primary[ -]key|foreign[ -]key|\bunique (?:\w+ ){0,3}identifier", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One column, or one documented field inside a JSON column."""
+
+    target: Target
+    name: Mapping[str, int]
+    """Levelled words of its own name -> which part of the name each stands for; several may stand for one."""
+    meaning: frozenset[str]
+    """Levelled words of its meaning, its outer keys and its table."""
+    values: frozenset[str]
+    """Listed values and enum labels, in lower case."""
+
+
+class Profiles:
+    """All profiles of a database. Keys are left out: a rule that speaks of an order does not use `order_id`."""
+
+    def __init__(self, database: Database, words: frozenset[str]) -> None:
+        self._is_word = words.__contains__
+        self._sorted = sorted(words)
+        self._entities = frozenset(term for table in database.tables for term in self.split(table.name))
+        self.items: list[Profile] = [p for table in database.tables for p in self._of_table(table)]
+        self._count: Counter[str] = Counter()
+        self.by_value: dict[str, list[int]] = defaultdict(list)
+        self._by_name: dict[str, list[int]] = defaultdict(list)
+        for position, profile in enumerate(self.items):
+            self._count.update(profile.meaning.union(profile.name))
+            for term in profile.name:
+                if not self.is_weak(term):
+                    self._by_name[term].append(position)
+            for value in profile.values:
+                self.by_value[value].append(position)
+        self._weights: dict[str, float] = {}
+        leaves = ((p.target.path or (p.target.column,))[-1].lower() for p in self.items)
+        self._names = sorted((name, position) for position, name in enumerate(leaves))
+
+    def weight(self, term: str) -> float:
+        """How much a word says: less the more columns have it, little where it is of the words all databases have."""
+        weight = self._weights.get(term)
+        if weight is None:
+            weight = math.log(1 + len(self.items) / (self._count.get(term) or 2)) / math.log(1 + len(self.items))
+            if self.is_weak(term):
+                weight *= 0.35
+            self._weights[term] = weight
+        return weight
+
+    def having(self, words: Iterable[str], values: Sequence[str] = ()) -> Iterator[Profile]:
+        """The profiles whose name has one of the words, or that list one of the values, in the documents' order.
+
+        What many columns have leads to none of them: no evidence by itself, and too much to look at.
+        """
+        found: set[int] = set()
+        for postings in (*(self._by_name.get(w, ()) for w in words), *(self.by_value.get(v, ()) for v in values)):
+            if len(postings) <= _MANY:
+                found.update(postings)
+        return (self.items[position] for position in sorted(found))
+
+    def begun(self, word: str) -> Profile | None:
+        """The one column whose name begins as the word does up to its last underscore."""
+        stub = begins(word)
+        if not stub:
+            return None
+        start = bisect_left(self._names, (stub,))
+        found = [place for name, place in self._names[start : start + 2] if name.startswith(stub)]
+        return self.items[found[0]] if len(found) == 1 else None
+
+    def covered(self, profile: Profile, words: Mapping[str, None]) -> float:
+        """The part of a column's name that the words stand for, by weight."""
+        parts: dict[int, float] = {}
+        named: dict[int, float] = {}
+        for word, part in profile.name.items():
+            weight = self.weight(word)
+            if word in words:
+                named[part] = max(named.get(part, 0.0), weight)
+            elif weight > parts.get(part, 0.0):
+                parts[part] = weight
+        total = sum({**parts, **named}.values())
+        return sum(named.values()) / total if total else 0.0
+
+    def is_weak(self, term: str) -> bool:
+        """Whether a word alone is no evidence: it is of every database, or of a table's name, as `order` is."""
+        return term in GENERIC or term in self._entities
+
+    def _of_table(self, table: Table) -> Iterator[Profile]:
+        keys = {name for key in table.foreign_keys for name in key.columns} | set(table.primary_key)
+        about = self.split(table.name)
+        for column in table.columns:
+            if column.name in keys or _KEY.search(column.meaning or ""):
+                continue
+            if column.fields:
+                outer = [*about, *self.split(column.name)]
+                for field in column.fields:
+                    steps = [self.split(step) for step in field.path[:-1]]
+                    target = Target(table=table.qualified_name, column=column.name, path=field.path)
+                    inside = steps[-1] if steps else outer
+                    about_field = [*outer, *(word for step in steps for word in step)]
+                    yield self._profile(target, field.path[-1], field.meaning, about_field, inside, ())
+            else:
+                target = Target(table=table.qualified_name, column=column.name)
+                yield self._profile(target, column.name, column.meaning or "", about, about, column.enum_labels)
+
+    def _profile(
+        self, target: Target, name: str, meaning: str, about: list[str], owner: list[str], labels: Sequence[str]
+    ) -> Profile:
+        said = [word.lower() for word in _WORD.findall(_core(meaning))]
+        words = [word for word in said if word not in STOP]
+        parts: dict[str, int] = {}
+        count = 0
+        for piece in pieces(name):
+            cut = [piece] if piece in words or len(piece) < 4 else compound(piece, words, self._is_word)
+            for part in cut:
+                if len(part) > 1 and part not in STOP:
+                    count = self._add_part(parts, count, part, words, said)
+        if all(self.is_weak(term) for term in parts):
+            for term in owner:
+                parts.setdefault(term, count)
+                count += 1
+        return Profile(
+            target,
+            parts,
+            frozenset([*map(level, words), *about]),
+            frozenset(v.lower() for v in (*labels, *_listed(meaning))),
+        )
+
+    def _add_part(self, parts: dict[str, int], count: int, part: str, words: list[str], said: list[str]) -> int:
+        """Add one piece of a name with what it may stand for; returns the next part's number."""
+        if part in words or part in SHORT_FOR or self._is_word(part):
+            parts.setdefault(level(part), count)
+            return count + 1
+        for start in range(len(said) - len(part) + 1) if len(part) < 6 else ():
+            if all(said[start + i][0] == letter for i, letter in enumerate(part)):
+                for word in said[start : start + len(part)]:
+                    if word not in STOP:
+                        parts.setdefault(level(word), count)
+                        count += 1
+        parts.setdefault(level(part), count)
+        if len(part) > 2:
+            for word in self._beginning_with(part):
+                parts.setdefault(level(word), count)
+        return count + 1
+
+    def _beginning_with(self, stub: str) -> list[str]:
+        start = bisect_left(self._sorted, stub)
+        found = self._sorted[start : start + 12]
+        return [word for word in found if word.startswith(stub)]
+
+    def split(self, name: str) -> list[str]:
+        """The words of an identifier, levelled."""
+        found = []
+        for piece in pieces(name):
+            found += [piece] if len(piece) < 6 or self._is_word(piece) else compound(piece, (), self._is_word)
+        return [level(word) for word in found if word not in STOP]
+
+
+def _core(meaning: str) -> str:
+    """The meaning without its type, its lists of values and its examples."""
+    return _ASIDE.sub(" ", _TYPE.sub("", meaning))
+
+
+def _listed(meaning: str) -> list[str]:
+    """The values that a meaning lists, quoted or after `values:`."""
+    quoted = [next(filter(None, groups)) for groups in _QUOTED.findall(meaning)]
+    if quoted:
+        return quoted if len(quoted) > 1 else []
+    match = _LISTED.search(meaning)
+    if not match or "," not in match[1]:
+        return []
+    return [value.strip().rstrip(".") for value in match[1].split(",") if 0 < len(value.strip()) <= 40]
+
+
+def vocabulary(database: Database) -> frozenset[str]:
+    """The words of the database's own documents, without what is only ever a column's name in a rule."""
+    texts: list[str] = []
+    names: set[str] = set()
+    for table in database.tables:
+        for column in table.columns:
+            names.add(column.name.lower())
+            texts.append(column.meaning or "")
+            texts += [field.meaning for field in column.fields]
+    rules = (f"{rule.name} {rule.description} {rule.definition}" for rule in database.rules)
+    words = {*_WORD.findall(_ENUM.sub(" ", " ".join(texts)).lower())}
+    return frozenset(words | {*_WORD.findall(" ".join(rules).lower())} - names)
+
+
+def begins(word: str) -> str:
+    """What stands before the last underscore of one word, in lower case, if that is long enough to tell columns apart.
+
+    >>> begins("lastmile_factor"), begins("ppe_factor"), begins("last mile_x")
+    ('lastmile', '', '')
+    """
+    stub = word.rpartition("_")[0].lower()
+    return stub if len(stub) > 5 and stub.isidentifier() else ""
