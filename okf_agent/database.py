@@ -175,6 +175,8 @@ class Database:
             return receive(session, None, max_chars)
         shape = describe(session, statement.inner)
         if statement.kind == "explain":
+            if statement.runs:
+                self._refuse_cost(session, statement.inner)
             # The words before the query are EXPLAIN's own; the query cannot leave its brackets.
             inner = wrapped(statement.inner, shape, None)
             session.pgconn.send_query_params((statement.head + inner).encode(), None)

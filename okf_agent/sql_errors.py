@@ -39,6 +39,14 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v', 'm', 'f', 
   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
   AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
 LIMIT 50000"""
+PARTLY = """
+SELECT c.relname, a.attname
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v', 'm', 'f', 'p')
+  AND NOT pg_catalog.has_table_privilege(c.oid, 'SELECT')
+  AND pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')
+  AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
+ORDER BY c.oid, a.attnum LIMIT 50000"""
 FUNCTIONS = """
 SELECT DISTINCT proname FROM pg_catalog.pg_proc
 WHERE pg_catalog.pg_function_is_visible(oid) AND prorettype <> 'pg_catalog.internal'::pg_catalog.regtype
@@ -89,7 +97,12 @@ def explain(error: psycopg.Error, sql: str, params: Mapping[str, Any], ask: Ask)
     for label, text in (("DETAIL", error.diag.message_detail), ("HINT", error.diag.message_hint)):
         if text:
             lines.append(f"{label}: {_short(text)}")
-    lines += [NO_RIGHT if state == "42501" else NEVER] if never else _help(error, state, sql, ask)
+    readable = _readable_columns(_message(error), ask) if state == "42501" else []
+    if readable:
+        never = False  # another wording of it works
+        lines += readable
+    else:
+        lines += [NO_RIGHT if state == "42501" else NEVER] if never else _help(error, state, sql, ask)
     return QueryError(_redacted("\n".join(lines), params), sqlstate=state, never=never)
 
 
@@ -151,6 +164,19 @@ def _help(error: psycopg.Error, state: str, sql: str, ask: Ask) -> list[str]:
     return []
 
 
+def _readable_columns(message: str, ask: Ask) -> list[str]:
+    """What may be read of a table that was refused, if it is some of its columns: PostgreSQL names only the table."""
+    columns: dict[str, list[str]] = {}
+    for table, column in ask(PARTLY):
+        if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", message):
+            columns.setdefault(table, []).append(quote_name(column))
+    return [
+        f"Of {quote_name(table)} the role may read these columns: {', '.join(names)}. Name them; the others, and *, "
+        "will never be allowed."
+        for table, names in columns.items()
+    ]
+
+
 def _names_at(error: psycopg.Error, sql: str) -> list[str]:
     """The dotted name PostgreSQL points at, in its parts: `o."Order ID"` -> ["o", "Order ID"]."""
     at = _position(error, sql)
@@ -173,8 +199,8 @@ def _near_tables(names: list[str], ask: Ask) -> list[str]:
     }
     if not tables:
         return ["There is no table that this role may read."]
-    wanted = names[-1] if names else ""
-    near = near_names(wanted, tables.values(), 3)
+    # PostgreSQL points at `o.id` where no table is called `o`: then the table is what stands first.
+    near = next((found for name in reversed(names) if (found := near_names(name, tables.values(), 3))), [])
     shown = [table for table, name in tables.items() if name in near]
     if shown:
         return [f"Nearest tables: {', '.join(shown)}."]

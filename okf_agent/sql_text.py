@@ -79,6 +79,11 @@ class Statement:
     inner: str
     head: str = ""
 
+    @property
+    def runs(self) -> bool:
+        """Whether the query is run, and not only planned."""
+        return self.kind != "explain" or any(t.text.upper() in ("ANALYZE", "ANALYSE") for t in significant(self.head))
+
 
 def clean(sql: str) -> str:
     """The one read-only statement of `sql`, without fences, byte order mark and closing semicolons.
