@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from okf_agent import cli_runs, cli_server
+from okf_agent import cli_init, cli_runs, cli_server
 from okf_agent.cli_options import (
     bundle_option,
     chart_option,
@@ -141,7 +141,7 @@ def completion(shell: str) -> None:
     click.echo(script.source_template % script.source_vars())
 
 
-for command in (cli_server.prepare, cli_server.doctor, cli_server.stop, cli_runs.runs):
+for command in (cli_init.init, cli_server.prepare, cli_server.doctor, cli_server.stop, cli_runs.runs):
     commands.add_command(config_options(command))
 
 

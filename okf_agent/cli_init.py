@@ -1,0 +1,66 @@
+"""The command that sets up a database of one's own: init."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from okf_agent.cli_options import configured, model_option
+
+if TYPE_CHECKING:
+    from okf_agent.setup import Done
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--from", "url", metavar="URL", help="The database: postgresql://user@host:5432/database.")
+@click.option("--yes", is_flag=True, help="Make the read-only role and ask the first question without asking back.")
+@click.option("--question", metavar="TEXT", help="The first question; without: one about the largest hub of tables.")
+@click.option("--no-question", is_flag=True, help="Ask no first question.")
+@model_option
+def init(
+    name: str | None, url: str | None, yes: bool, question: str | None, no_question: bool, model: str | None
+) -> None:
+    """Set up a PostgreSQL database of your own: connection, role, bundle, and files to describe it in.
+
+    Which one: --from URL, or the PG* variables, or NAME on the server of config.yaml. A password goes into PGPASSWORD
+    or the URL; none is printed, or written anywhere but .env. Safe to repeat; what you edited is kept.
+
+    Exit status: 1 where the role is still to be made, or the first question failed.
+    """
+    from okf_agent.setup import Wanted, initialise
+
+    config = configured()
+    meta = click.get_current_context().meta
+    file = meta.get("config") or config.settings.root / "config.yaml"
+    asking = sys.stdin.isatty() and sys.stdout.isatty()
+    wanted = Wanted(file.resolve(), name, url, tuple(meta.get("set", ())))
+    done = initialise(config, wanted, click.echo, lambda text: yes or (asking and click.confirm(text)))
+    if not done.ready:
+        sys.exit(1)
+    sys.exit(0 if no_question else _first_question(done, question, model, yes, asking))
+
+
+def _first_question(done: Done, question: str | None, model: str | None, yes: bool, asking: bool) -> int:
+    """Ask it, if there is a model; the exit status."""
+    from okf_agent.ask_command import Wanted, run
+    from okf_agent.providers import LOCAL, choose_model
+
+    example = question or done.example
+    by_hand = f'okf-agent ask --db {done.name} "{example}"'
+    section = done.config.model
+    choice = choose_model(model, section.name, section.api_base)
+    if choice.name == LOCAL and model is None and section.name != LOCAL:
+        click.echo(
+            f"5. First question: no model has its key yet. Put one into .env (see PROVIDERS.md), then: {by_hand}"
+        )
+        return 0
+    if question is None and not yes:
+        if not asking:
+            click.echo(f"5. First question: {by_hand}")
+            return 0
+        example = click.prompt("5. First question", default=example)
+    click.echo(f"5. First question, to {choice.name}: {example}")
+    return run(done.config, Wanted(question=example, db=done.name, model=model))

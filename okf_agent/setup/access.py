@@ -1,0 +1,135 @@
+"""The role that questions are asked as: found, made with consent, or shown to whoever may make it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from okf_agent import role
+from okf_agent.config import Config
+from okf_agent.doctor import unsafe_role
+from okf_agent.engines import Server
+from okf_agent.engines.connection import AGENT_PASSWORD, connect_admin, connect_agent
+from okf_agent.setup.target import Reached
+from okf_compiler.settings import UserError
+
+PASSWORD_BYTES = 24
+EVERYONE = "-- What follows takes rights from everyone else too."
+"""Begins the part of the role's statements that a server with other users does not need."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who reads the database from now on."""
+
+    ready: bool
+    """Whether it is the role for questions; else it is whoever connected, for the catalogue alone."""
+    user: str
+    params: Mapping[str, Any] = field(repr=False)
+    password: str | None = field(default=None, repr=False)
+    """What `.env` has to learn."""
+
+
+def settle(config: Config, reached: Reached, say: Callable[[str], None], ask: Callable[[str], bool]) -> Access:
+    """The role of config.yaml if it can read and nothing more; else made here, or its statements shown.
+
+    Raises:
+        UserError: the role exists and its password is not known, or its statements fail.
+    """
+    agent, name = config.settings.database.agent_user, reached.target.name
+    if reached.user == agent:
+        return _as_connected(config, reached, say)
+    server = _server(reached, agent, os.environ.get(AGENT_PASSWORD))
+    exists = _exists(server, name, agent)
+    trouble = _trouble(server, config, name) if exists else "there is no such role yet"
+    if not trouble:
+        say("   it can read, and nothing more")
+        return Access(True, agent, server.agent)
+    if not reached.may_make_roles and not _trouble(_server(reached, reached.user, _password(reached)), config, name):
+        say(f"   {reached.user} can read and nothing more, so questions are asked as {reached.user}")
+        return _as_connected(config, reached, say, quiet=True)
+    if exists and "password" in trouble:
+        raise UserError(
+            f"There is a role {agent} on this server already, and {trouble}.\nPut its password into .env as "
+            f"{AGENT_PASSWORD}, or name another role: okf-agent init {name} --set database.agent_user=NAME"
+        )
+    statements = role.statements(server, name, config)
+    needed = statements[: next((i for i, s in enumerate(statements) if s.startswith(EVERYONE)), None)]
+    say(f"   {trouble}. What makes it, in {name}:")
+    for statement in needed:
+        say(f"     {statement}")
+    if reached.may_make_roles and ask(f"Run this as {reached.user} now?"):
+        return _make(config, server, reached, exists, say)
+    say(
+        f"   Not done. Run this again with --yes as someone who may, or let a DBA run it (`okf-agent prepare {name} "
+        f"--print-sql` prints it), with its password in .env as {AGENT_PASSWORD}; then `okf-agent init {name}`."
+    )
+    return Access(False, agent, reached.params)
+
+
+def _as_connected(config: Config, reached: Reached, say: Callable[[str], None], *, quiet: bool = False) -> Access:
+    """The login of the connection is the one for questions."""
+    password = _password(reached)
+    other = os.environ.get(AGENT_PASSWORD)
+    if password and other and other != password:
+        raise UserError(f"{AGENT_PASSWORD} in .env is not the password of {reached.user}: correct it there.")
+    if not quiet:
+        trouble = _trouble(_server(reached, reached.user, password), config, reached.target.name)
+        say(f"   {trouble}" if trouble else "   it can read, and nothing more")
+        return Access(not trouble, reached.user, reached.params, password)
+    return Access(True, reached.user, reached.params, password)
+
+
+def _make(config: Config, server: Server, reached: Reached, exists: bool, say: Callable[[str], None]) -> Access:
+    """Run the statements, with a password nobody has to invent if the role is new."""
+    agent, name = config.settings.database.agent_user, reached.target.name
+    password = server.agent.get("password")
+    if password is None and not exists:
+        password = secrets.token_urlsafe(PASSWORD_BYTES)
+    server = _server(reached, agent, password)
+    for missed in role.ensure_role(server, name, config):
+        say(f"   not done: {missed}")
+    if trouble := _trouble(server, config, name):
+        raise UserError(
+            f"{agent} was given its rights, and still {trouble}.\n"
+            f"`okf-agent doctor {name}` shows what it can do. Another role: --set database.agent_user=NAME."
+        )
+    say("   made; it can read, and nothing more")
+    return Access(True, agent, server.agent, password)
+
+
+def _trouble(server: Server, config: Config, name: str) -> str:
+    """Why questions cannot be asked as the server's agent; "" if they can."""
+    try:
+        if reds := unsafe_role(server, name, config):
+            return "it can do more than read: " + " ".join(reds).removesuffix(".")
+        with connect_agent(server, name) as connection:
+            tables = connection.execute(
+                "SELECT count(*) FILTER (WHERE has_any_column_privilege(c.oid, 'SELECT')), count(*) FROM pg_class c "
+                "JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p') AND nspname !~ '^pg_' "
+                "AND nspname <> 'information_schema'"
+            ).fetchone() or (0, 0)
+        return "it may read no table yet" if tables[1] and not tables[0] else ""
+    except UserError as error:
+        return f"it cannot connect yet ({str(error).splitlines()[0].partition(': add ')[0].removesuffix('.')})"
+
+
+def _server(reached: Reached, agent: str, password: str | None) -> Server:
+    """The server as the connection's login for an administrator, and as `agent` for questions."""
+    kept = {k: v for k, v in reached.params.items() if k not in ("user", "password")}
+    return Server(
+        "server", dict(reached.params), {**kept, "user": agent, **({"password": password} if password else {})}
+    )
+
+
+def _password(reached: Reached) -> str | None:
+    password = reached.params.get("password")
+    return str(password) if password else None
+
+
+def _exists(server: Server, name: str, agent: str) -> bool:
+    with connect_admin(server, name) as connection:
+        return bool(connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [agent]).fetchall())

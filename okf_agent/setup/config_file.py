@@ -1,0 +1,175 @@
+"""New keys for a config.yaml and new lines for a `.env` that people keep: everything else stays as they wrote it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from dotenv import dotenv_values
+
+from okf_compiler.settings import UserError
+
+Keys = tuple[str, ...]
+_PLAIN = re.compile(r"[\w.:/@%+=,~-]+")
+
+
+def set_keys(file: Path, wanted: Mapping[Keys, Any]) -> list[str]:
+    """Give the keys of a YAML file these values; `database.engine: server` of each key that was not so already.
+
+    Comments, order and line ends stay. The file is made where there is none, and replaced whole.
+
+    Raises:
+        UserError: the file cannot be edited without harm; its text names the lines to add by hand.
+    """
+    before = file.read_bytes().decode("utf-8-sig") if file.is_file() else ""
+    text = before.replace("\r\n", "\n")
+    changed = []
+    expected = _load(text)
+    for keys, value in wanted.items():
+        if _get(expected, keys) != value:
+            text = _with_key(text, keys, value)
+            _put(expected, keys, value)
+            changed.append(f"{'.'.join(keys)}: {_scalar(value)}")
+    if not changed:
+        return []
+    try:
+        harmless = _load(text) == expected
+    except yaml.YAMLError:
+        harmless = False
+    if not harmless:
+        raise UserError(f"{file} is written in a way that cannot be edited safely. Add by hand:\n" + "\n".join(changed))
+    _replace(file, text.replace("\n", "\r\n") if "\r\n" in before else text)
+    return changed
+
+
+def add_variables(file: Path, wanted: Mapping[str, str]) -> list[str]:
+    """Add variables to a `.env` file that it does not have, or has empty; their names.
+
+    A new file is for its owner only.
+
+    Raises:
+        UserError: a value cannot be written in such a file.
+    """
+    text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n") if file.is_file() else ""
+    has = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    added = {name: value for name, value in wanted.items() if not has.get(name)}
+    for name, value in added.items():
+        line = f"{name}={_quoted(value)}"
+        if dotenv_values(stream=io.StringIO(line), interpolate=False) != {name: value}:
+            raise UserError(f"The value of {name} cannot be written into {file}: choose one without line breaks.")
+        empty = re.compile(rf"^(?:export )?{name}[ \t]*=[ \t]*$", re.MULTILINE)
+        if empty.search(text):
+            text = empty.sub(line.replace("\\", r"\\"), text, count=1)
+        else:
+            text += ("\n" if text and not text.endswith("\n") else "") + line + "\n"
+    if added:
+        _replace(file, text, secret=True)
+    return list(added)
+
+
+def _quoted(value: str) -> str:
+    if _PLAIN.fullmatch(value):
+        return value
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _replace(file: Path, text: str, *, secret: bool = False) -> None:
+    """Write the file whole or not at all; a link stays one."""
+    file = file.resolve()
+    fresh = file.with_name(file.name + ".new")
+    mode = file.stat().st_mode & 0o777 if file.is_file() else 0o600 if secret else 0o644
+    fresh.unlink(missing_ok=True)
+    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))  # closed to others before it has a secret
+    fresh.write_bytes(text.encode("utf-8"))
+    fresh.replace(file)
+
+
+def _load(text: str) -> dict[str, Any]:
+    content = yaml.load(text, Loader=yaml.CSafeLoader)
+    return content if isinstance(content, dict) else {}
+
+
+def _get(content: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
+
+
+def _put(content: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    for key in keys[:-1]:
+        if not isinstance(content.get(key), dict):
+            content[key] = {}
+        content = content[key]
+    content[keys[-1]] = value
+
+
+def _with_key(text: str, keys: Keys, value: Any) -> str:
+    """The text with one key more, or with another value where it has the key."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)  # not the C one: its marks count bytes
+    parent: yaml.Node | None = None
+    for depth, key in enumerate(keys):
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        found = next(((k, v) for k, v in pairs if k.value == key), None)
+        if found is None:
+            return _inserted(text, node, parent, keys[depth:], value)
+        parent, node = found
+    assert node is not None
+    start, end = node.start_mark.index, node.end_mark.index
+    blank = " " if start == end else ""
+    return text[:start] + blank + _scalar(value) + text[end:]
+
+
+def _inserted(text: str, node: yaml.Node | None, key: yaml.Node | None, keys: Keys, value: Any) -> str:
+    """The text with `keys` put below `node`: a mapping, or nothing yet below `key`."""
+    if isinstance(node, yaml.MappingNode) and node.flow_style:
+        at = node.end_mark.index - 1
+        return text[:at] + (", " if node.value else "") + _flow(keys, value) + text[at:]
+    lines = text.splitlines(keepends=True)
+    if isinstance(node, yaml.MappingNode) and node.value:
+        indent, at = node.value[0][0].start_mark.column, _last_line(node) + 1
+    elif key is not None:
+        indent, at = key.start_mark.column + 2, key.start_mark.line + 1
+    else:
+        indent, at = 0, len(lines)
+    if at and not lines[at - 1].endswith("\n"):
+        lines[at - 1] += "\n"
+    gap = ["\n"] if indent == 0 and lines else []
+    return "".join([*lines[:at], *gap, *_block(keys, value, indent), *lines[at:]])
+
+
+def _last_line(node: yaml.Node) -> int:
+    """The last line with something of the node: its own end may lie behind comments that follow."""
+    if isinstance(node, yaml.MappingNode) and not node.flow_style:
+        return max((max(_last_line(k), _last_line(v)) for k, v in node.value), default=node.start_mark.line)
+    if isinstance(node, yaml.SequenceNode) and not node.flow_style:
+        return max((_last_line(item) for item in node.value), default=node.start_mark.line)
+    behind = node.end_mark.column == 0 and node.end_mark.line > node.start_mark.line
+    return node.end_mark.line - behind
+
+
+def _block(keys: Keys, value: Any, indent: int) -> list[str]:
+    parents = [f"{' ' * (indent + 2 * depth)}{_scalar(key)}:\n" for depth, key in enumerate(keys[:-1])]
+    return [*parents, f"{' ' * (indent + 2 * len(parents))}{_scalar(keys[-1])}: {_scalar(value)}\n"]
+
+
+def _flow(keys: Keys, value: Any) -> str:
+    inner = json.dumps(value, ensure_ascii=False)  # JSON is YAML too, and a JSON file stays one
+    for depth, key in enumerate(reversed(keys)):
+        inner = (
+            f"{json.dumps(key, ensure_ascii=False)}: {inner}"
+            if depth == 0
+            else f"{json.dumps(key, ensure_ascii=False)}: {{{inner}}}"
+        )
+    return inner
+
+
+def _scalar(value: Any) -> str:
+    """A value on one line."""
+    dumped = yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True)
+    return dumped.removesuffix("...\n").strip()
