@@ -196,14 +196,13 @@ def _content(server: Server, name: str, dump: Path | None) -> Finding:
 
 
 def _role(server: Server, config: Config, name: str) -> list[Finding]:
-    section, override = config.settings.database, config.settings.databases.get(name)
+    section = config.settings.database
     with connect_agent(server, name) as connection:
         return examine_role(
             connection,
             ours=server.ours,
-            hide=section.hide,
+            hide=config.settings.hidden(name),
             allowed=section.allow_functions,
-            schema=(override.schema_name if override else None) or "public",
         )
 
 

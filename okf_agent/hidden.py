@@ -1,4 +1,4 @@
-"""Columns that `database.hide` keeps from the role, and everything else that would show them."""
+"""Columns that `hide` keeps from the role, and everything else that would show them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+
+from okf_compiler.hide import is_hidden
 
 USER_SCHEMA = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 
@@ -66,28 +68,21 @@ class HiddenTable:
 
 
 def hidden_columns(
-    connection: psycopg.Connection[Any], hide: Sequence[str], schema: str
+    connection: psycopg.Connection[Any], hide: Sequence[str]
 ) -> tuple[tuple[HiddenColumn, ...], tuple[str, ...]]:
-    """The columns that the entries of `hide` name, and the entries that name none. Case does not matter.
-
-    `schema` is where a table without a schema is looked for.
-    """
+    """The columns that the entries of `hide` name (see `is_hidden`), and the entries that name none."""
     every = [HiddenColumn(*row) for row in connection.execute(COLUMNS.encode())]
-    wanted = {entry.lower() for entry in hide}
     matched: set[str] = set()
     named: set[tuple[int, str]] = set()
     for column in every:
-        names = {f"{column.schema}.{column.table}", f"{column.schema}.{column.table}.{column.name}"}
-        if column.schema == schema:
-            names |= {column.table, f"{column.table}.{column.name}"}
-        if hits := wanted & {name.lower() for name in names}:
-            matched |= hits
+        if hits := [entry for entry in hide if is_hidden([entry], column.schema, column.table, column.name)]:
+            matched.update(hits)
             named.add((column.oid, column.name))
     # A partition, a parent and a child show the same rows.
     kin = connection.execute(FAMILIES.encode()).fetchall()
     named |= {(other, name) for one, other in kin for oid, name in named if oid == one}
     found = tuple(column for column in every if (column.oid, column.name) in named)
-    return found, tuple(entry for entry in hide if entry.lower() not in matched)
+    return found, tuple(entry for entry in hide if entry not in matched)
 
 
 def exposing_views(connection: psycopg.Connection[Any], columns: Sequence[HiddenColumn]) -> list[tuple[str, str]]:
@@ -97,12 +92,12 @@ def exposing_views(connection: psycopg.Connection[Any], columns: Sequence[Hidden
 
 
 def hidden_tables(
-    connection: psycopg.Connection[Any], hide: Sequence[str], schema: str
+    connection: psycopg.Connection[Any], hide: Sequence[str]
 ) -> tuple[tuple[HiddenTable, ...], tuple[str, ...]]:
     """The tables and views that `hide` touches, and its entries that name nothing."""
     if not hide:
         return (), ()
-    columns, unmatched = hidden_columns(connection, hide, schema)
+    columns, unmatched = hidden_columns(connection, hide)
     hidden = {(column.oid, column.name) for column in columns}
     touched = {column.oid for column in columns}
     readable: dict[tuple[str, str], list[str]] = {}

@@ -178,7 +178,7 @@ QUESTIONS = (
 
 
 def examine_role(
-    connection: psycopg.Connection[Any], *, ours: bool, hide: Iterable[str], allowed: Iterable[str], schema: str
+    connection: psycopg.Connection[Any], *, ours: bool, hide: Iterable[str], allowed: Iterable[str]
 ) -> list[Finding]:
     """What the connection's role can do in its database. `ours`: nobody else works on the server."""
     values = {"allowed": list(allowed), "acting": [name.replace("_", r"\_") for name in ACTING]}
@@ -191,14 +191,14 @@ def examine_role(
             findings.append(Finding(question.check, level, text, question.remedy if level != "green" else ""))
         else:
             findings.append(Finding(question.check, "green", question.good))
-    findings += _hidden(connection, tuple(hide), schema)
+    findings += _hidden(connection, tuple(hide))
     return findings
 
 
-def _hidden(connection: psycopg.Connection[Any], hide: tuple[str, ...], schema: str) -> list[Finding]:
+def _hidden(connection: psycopg.Connection[Any], hide: tuple[str, ...]) -> list[Finding]:
     if not hide:
         return []
-    columns, unmatched = hidden_columns(connection, hide, schema)
+    columns, unmatched = hidden_columns(connection, hide)
     seen = [
         f"{column.schema}.{column.table}.{column.name}"
         for column in columns
@@ -210,11 +210,11 @@ def _hidden(connection: psycopg.Connection[Any], hide: tuple[str, ...], schema: 
         if _true(connection, "has_table_privilege(format('%%I.%%I', %s::text, %s::text), 'SELECT')", space, view)
     ]
     if seen:
-        text = f"The role can read what database.hide names: {_names(seen)}."
+        text = f"The role can read what `hide` names: {_names(seen)}."
         return [Finding("hidden columns", "red", text, HARDEN)]
     findings = [Finding("hidden columns", "green", f"The role cannot read the {len(columns)} hidden columns.")]
     if unmatched:
-        text = f"database.hide names what this database does not have: {_names(unmatched)}."
+        text = f"`hide` names what this database does not have: {_names(unmatched)}."
         findings.append(Finding("hidden columns", "yellow", text, "Correct it, if it is meant for this database."))
     return findings
 

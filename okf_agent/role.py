@@ -57,7 +57,7 @@ def wanted(config: Config, database: str, server: Server) -> Wanted:
         database=database,
         schema=override.schema_name if override else None,
         everyone=server.ours if section.harden_public is None else section.harden_public,
-        hide=section.hide,
+        hide=config.settings.hidden(database),
         allow_functions=section.allow_functions,
         connection_limit=section.connection_limit,
         statement_timeout_s=section.statement_timeout_s,
@@ -113,7 +113,7 @@ def harden(connection: psycopg.Connection[Any], want: Wanted, password: str | No
     Raises:
         UserError: the role is the connection's own or may administer a server that is not ours.
     """
-    facts = read_facts(connection, want.role, want.hide, want.allow_functions, want.schema or "public")
+    facts = read_facts(connection, want.role, want.hide, want.allow_functions)
     if want.role == facts.admin:
         raise UserError(
             f"database.agent_user is {want.role}, who administers the server: name a role of its own.", status=2
@@ -122,7 +122,7 @@ def harden(connection: psycopg.Connection[Any], want: Wanted, password: str | No
         raise UserError(
             f"{want.role} is a superuser here: name another role in database.agent_user, one made for reading."
         )
-    missed = [f"database.hide: {entry} names nothing in {want.database}" for entry in facts.unmatched]
+    missed = [f"hide: {entry} names nothing in {want.database}" for entry in facts.unmatched]
     with connection.transaction():
         for statement in _role(want, facts, _verifier(connection, want.role, password)):
             connection.execute(statement.encode())
@@ -144,11 +144,10 @@ def statements(server: Server, database: str, config: Config) -> list[str]:
     facts = Facts(superuser=True, schemas=(want.schema or "public",))
     if server.admin is not None:
         with connect_admin(server, database) as connection:
-            facts = read_facts(connection, want.role, want.hide, want.allow_functions, want.schema or "public")
+            facts = read_facts(connection, want.role, want.hide, want.allow_functions)
     elif want.hide:
         raise UserError(
-            "database.hide needs the database's columns: add POSTGRES_USER and POSTGRES_PASSWORD to .env "
-            "(see .env.example)."
+            "hide needs the database's columns: add POSTGRES_USER and POSTGRES_PASSWORD to .env (see .env.example)."
         )
     return [
         f"-- In the database {want.database}, as a superuser or the owner of everything in it.",

@@ -76,10 +76,8 @@ class Facts:
     """Entries of `hide` that name nothing in this database."""
 
 
-def read_facts(
-    connection: psycopg.Connection[Any], role: str, hide: Iterable[str], allow: Iterable[str], schema: str
-) -> Facts:
-    """The facts of the connection's database. `schema` is where a table without one in `hide` is looked for."""
+def read_facts(connection: psycopg.Connection[Any], role: str, hide: Iterable[str], allow: Iterable[str]) -> Facts:
+    """The facts of the connection's database."""
     cursor = connection.cursor()
 
     def column(query: str, **values: Any) -> tuple[Any, ...]:
@@ -89,7 +87,7 @@ def read_facts(
         "SELECT current_user, rolsuper FROM pg_roles WHERE rolname = current_user"
     ).fetchone() or ("", False)
     roles = cursor.execute("SELECT to_jsonb(r) FROM pg_roles r WHERE rolname = %s", [role]).fetchone()
-    hidden, unmatched = hidden_tables(connection, tuple(hide), schema)
+    hidden, unmatched = hidden_tables(connection, tuple(hide))
     return Facts(
         version=connection.info.server_version,
         superuser=superuser,

@@ -42,8 +42,7 @@ def read_live(
 
 def hidden_columns(settings: Settings, name: str, more: Sequence[str] = ()) -> tuple[str, ...]:
     """The columns of a database that config.yaml and the command line keep back."""
-    override = settings.databases.get(name)
-    return tuple(dict.fromkeys((*(override.hide if override else ()), *more)))
+    return tuple(dict.fromkeys((*settings.hidden(name), *more)))
 
 
 def with_connection(

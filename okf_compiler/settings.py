@@ -51,7 +51,8 @@ class DatabaseSection(Section):
     temp_file_limit_mb: int = 1_000
     """Disk one session of that role may use for sorting and hashing; only a superuser can set it."""
     hide: tuple[str, ...] = ()
-    """Columns (`customers.ssn`, `sales.customers.ssn`) or whole tables the role may not read, in any database."""
+    """Columns (`customers.ssn`, `sales.customers.ssn`, `*.ssn`) or whole tables that nobody is to see, in any database:
+    the role gets no right to them, and a catalogue is read and checked without them."""
     allow_functions: tuple[str, ...] = ()
     """Functions people wrote or extensions brought that the role may run: `name` or `schema.name`."""
     harden_public: bool | None = None
@@ -83,7 +84,7 @@ class DatabaseOverride(Section):
     schema_name: str | None = Field(default=None, alias="schema")
     """The PostgreSQL schema its tables live in; `schema:` in the file."""
     hide: tuple[str, ...] = ()
-    """Columns that the reader of a live catalogue and the live check leave out: `table.column`, `*` for anything."""
+    """The same as `database.hide`, in this database only."""
     live: Literal["configured"] | None = Field(default=None, alias="from")
     """`from: configured`: its tables come from the catalogue of the server of `database:`, in the database of this
     name; None: from the documents in a data root."""
@@ -110,6 +111,11 @@ class Settings:
     """In order: `agent.raw_docs`, then `<root>/data`. The first root that has a database wins."""
     database: DatabaseSection
     databases: Mapping[str, DatabaseOverride]
+
+    def hidden(self, name: str) -> tuple[str, ...]:
+        """What `database.hide` and `databases.<name>.hide` keep back in one database; `hide.is_hidden` reads it."""
+        override = self.databases.get(name)
+        return tuple(dict.fromkeys((*self.database.hide, *(override.hide if override else ()))))
 
 
 @dataclass(frozen=True)

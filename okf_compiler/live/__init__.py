@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from okf_compiler import catalogue_queries
+from okf_compiler.hide import is_hidden
 from okf_compiler.link import Links
 from okf_compiler.live import described, rules, structure
 from okf_compiler.live.data import Data, Place
@@ -53,12 +54,12 @@ def _findings(
     hide: Sequence[str],
 ) -> Iterator[Finding]:
     def exists(schema: str, table: str, column: str) -> str | None:
-        if column and catalogue.is_hidden(hide, schema, table, column):
+        if column and is_hidden(hide, schema, table, column):
             return "hidden"
         return "unreadable" if (schema.lower(), table.lower(), column.lower()) in there else None
 
     for pattern in hide:
-        if not any(catalogue.is_hidden([pattern], *names) for names in there):
+        if not any(is_hidden([pattern], *names) for names in there):
             yield Finding("unknown-hide", "warning", pattern, "is to be hidden, but is no column of the database")
     pairs = structure.pair_tables(documented, live)
     found = list(structure.compare(documented, live, pairs, exists))

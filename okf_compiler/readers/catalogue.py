@@ -10,12 +10,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
 import psycopg
 
 from okf_compiler import catalogue_queries
+from okf_compiler.hide import is_hidden
 from okf_compiler.model import Column, Database, ForeignKey, Problem, Source, Table
 from okf_compiler.postgres import Row
 
@@ -81,9 +81,8 @@ class _Relation:
 def read(connection: psycopg.Connection[Any], name: str, *, hide: Sequence[str] = ()) -> Database:
     """The database that `connection` leads to, called `name`: facts of its catalogue, none of its content.
 
-    `hide` lists columns to leave out, as `table.column` or `schema.table.column` in any letter case, `*` standing
-    for anything. A view that reads a hidden column is left out whole, unless `hide` names a column of the view
-    itself: then someone has looked at it.
+    `hide` lists columns to leave out, as `hide.is_hidden` reads it. A view that reads a hidden column is left out
+    whole, unless `hide` names a column of the view itself: then someone has looked at it.
 
     Raises:
         psycopg.Error: the connection breaks, or a query takes longer than the role is allowed.
@@ -181,12 +180,6 @@ def _without(column: Column, hidden: set[str]) -> Column:
 
 def _names_any(expression: str, names: Iterable[str]) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", expression) for name in names)
-
-
-def is_hidden(hide: Sequence[str], schema: str, table: str, column: str) -> bool:
-    """Whether a pattern of `hide` covers the column. `table.column` covers that table in every schema."""
-    full = f"{schema}.{table}.{column}".lower()
-    return any(fnmatchcase(full, p.lower()) or fnmatchcase(full, f"*.{p.lower()}") for p in hide)
 
 
 def _hide_views(relations: Mapping[str | None, _Relation], uses: Sequence[Row], problems: list[str]) -> None:

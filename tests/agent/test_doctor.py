@@ -101,7 +101,7 @@ def as_the_role(server: Server, grant: str) -> dict[str, str]:
     with connect_admin(server, DATABASE) as connection, connection.transaction(force_rollback=True):
         connection.execute(grant.encode())
         connection.execute("SET LOCAL SESSION AUTHORIZATION agent_ro")
-        found = examine_role(connection, ours=True, hide=["customers.ssn"], allowed=[], schema="public")
+        found = examine_role(connection, ours=True, hide=["customers.ssn"], allowed=[])
         assert all(f.remedy for f in found if f.level != "green")
     return {check: level for check, level in levels(found).items() if check != "settings"}
 

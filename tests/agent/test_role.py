@@ -14,12 +14,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from support.databases import made
 
 from okf_agent import doctor, role
 from okf_agent.config import Config, load_config
 from okf_agent.engines import Server, embedded
 from okf_agent.engines.binaries import clean_environment, find_programs, server_account
 from okf_agent.engines.connection import connect_admin
+from okf_compiler.connections import hidden_columns
+from okf_compiler.readers import catalogue
 from okf_compiler.settings import UserError
 
 DATABASE = "role_lab"
@@ -237,7 +240,7 @@ def test_nothing_is_done_twice(lab: Server, config: Config) -> None:
 
 def test_hidden_columns(lab: Server, tmp_path: Path) -> None:
     config = written(tmp_path, hide=["customers.ssn", "Mixed Case.select", "parts.secret", "other.things", "typo.x"])
-    assert role.ensure_role(lab, DATABASE, config) == ("database.hide: typo.x names nothing in role_lab",)
+    assert role.ensure_role(lab, DATABASE, config) == ("hide: typo.x names nothing in role_lab",)
     refused = [
         "SELECT ssn FROM customers", "SELECT * FROM customers", "SELECT c::text FROM customers c",
         "SELECT to_jsonb(c) FROM customers c", "SELECT 1 FROM customers WHERE ssn = '1'",
@@ -253,6 +256,39 @@ def test_hidden_columns(lab: Server, tmp_path: Path) -> None:
     assert [query for query in allowed if attempt(lab, query) != ""] == []
     with psycopg.connect(**lab.agent, dbname=DATABASE) as connection:
         assert connection.execute("SELECT attname FROM pg_stats WHERE attname = 'ssn'").fetchall() == []
+
+
+HIDDEN_IN = {
+    "everywhere": "database: {hide: ['*.ssn', other]}\n",
+    "here": "databases: {role_lab: {hide: ['*.ssn', other]}}\n",
+    "both": "database: {hide: ['CUSTOMERS.ssn']}\ndatabases: {role_lab: {hide: [other]}}\n",
+}
+
+
+@pytest.mark.parametrize("text", HIDDEN_IN.values(), ids=HIDDEN_IN)
+def test_what_is_hidden_is_hidden_from_the_role_the_reader_and_by_the_doctor_s_word(
+    postgres: Server, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    config = load_config(tmp_path)
+    with made(postgres, DATABASE, "CREATE TABLE customers (id int, ssn text); CREATE TABLE other (a int)"):
+        admin(postgres, "CREATE ROLE agent_ro LOGIN; GRANT SELECT ON customers, other TO agent_ro")
+        try:
+            looked = {f.check: f for f in doctor._role(postgres, config, DATABASE)}["hidden columns"]
+            assert (looked.level, "public.customers.ssn, public.other.a" in looked.text) == ("red", True)
+            with psycopg.connect(**postgres.agent, dbname=DATABASE) as connection:  # the role may still read it
+                seen = catalogue.read(connection, DATABASE, hide=hidden_columns(config.settings, DATABASE))
+            assert [(t.name, [c.name for c in t.columns]) for t in seen.tables] == [("customers", ["id"])]
+            assert role.ensure_role(postgres, DATABASE, config) == ()
+            refused = ["SELECT ssn FROM customers", "SELECT a FROM other", "SELECT * FROM customers"]
+            assert [attempt(postgres, query) for query in refused] == ["42501"] * 3
+            assert attempt(postgres, "SELECT id FROM customers") == ""
+            looked = {f.check: f for f in doctor._role(postgres, config, DATABASE)}["hidden columns"]
+            assert looked.level == "green"
+        finally:
+            admin(postgres, "DROP OWNED BY agent_ro")
+    with connect_admin(postgres) as connection:
+        connection.execute("DROP ROLE agent_ro")
 
 
 def test_functions_allowed_by_name(lab: Server, tmp_path: Path) -> None:
@@ -370,7 +406,9 @@ def test_read_replica(postgres: Server, config: Config) -> None:
         connection.execute(f"CREATE DATABASE {DATABASE} TEMPLATE template0")
     try:
         admin(postgres, "CREATE TABLE t AS SELECT 1 AS a")
-        subprocess.run([*copy, "-D", data, "-R", "-c", "fast", "--no-sync"], check=True, env=clean_environment(), cwd=root, **who)
+        subprocess.run(
+            [*copy, "-D", data, "-R", "-c", "fast", "--no-sync"], check=True, env=clean_environment(), cwd=root, **who
+        )
         replica = embedded.start(root, "agent_ro")
         with pytest.raises(UserError, match="make the role agent_ro on its primary"):
             role.ensure_role(replica, DATABASE, config)
