@@ -21,22 +21,24 @@ from okf_compiler.profiles import Profile, Profiles, begins
 from okf_compiler.rule_names import Named, Spoken, hide, without_brackets
 from okf_compiler.words import level
 
-ACCEPT = 0.52
+ACCEPT = 0.44
 """The least fit that makes a link; all constants were set on half of the labelled databases, see docs/decisions.md."""
 KNOWN = 0.15
 """How much more it takes where the rule states other columns,"""
-SPELLED = 0.15
+SPELLED = 0.33
 """and where most of the database's rules do: then what is not spelled is rarely meant."""
 BEFORE = 0.3
 """How much words of a phrase before the first that fits count,"""
 AFTER = 0.6
 """and those after the last: `funding` fits `funding state` better than `funding gap` does."""
 CONTEXT = 0.2
+ALONE = 0.8
+"""What is left of a phrase of one word that is not all of the column's name."""
 BEGUN = 0.8
 """For a name of the rule's own that begins as one column's name does: `lastmile_factor` for `lastmilestatus`."""
-VALUE, NO_VALUE = 0.2, -0.4
+VALUE, NO_VALUE = 0.2, -0.5
 TABLE = 0.05
-CLOSE = 0.02
+CLOSE = 0.01
 _WORD = re.compile(r"[^\W\d_]+")
 ILLUSTRATION = "value_illustration"
 """A rule that says what a column's values mean: its title says which column, its definition speaks of the values."""
@@ -118,6 +120,8 @@ class _Reader:
         by_value = any(value in profile.values for value in mention.values)
         covered = self._profiles.covered(profile, words)
         score = (covered * self._fitting([*words], profile)) ** 0.5 * (1 - CONTEXT)
+        if len(words) == 1 and covered < 0.99:
+            score *= ALONE
         if by_value:
             score += VALUE
         elif mention.values and profile.values:

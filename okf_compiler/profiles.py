@@ -94,7 +94,7 @@ class Profiles:
     def begun(self, word: str) -> Profile | None:
         """The one column whose name begins as the word does up to its last underscore."""
         stub = begins(word)
-        if not stub:
+        if not stub or stub in GENERIC:
             return None
         start = bisect_left(self._names, (stub,))
         found = [place for name, place in self._names[start : start + 2] if name.startswith(stub)]

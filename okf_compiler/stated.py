@@ -98,7 +98,7 @@ class Names:
                 self._columns[column.name.lower()].append((table, column))
                 self._add(column.name, Target(table=table.qualified_name, column=column.name))
                 for field in column.fields:
-                    if "_" in field.path[-1].strip("_"):
+                    if not self._is_plain(field.path[-1].lower()):
                         target = Target(table=table.qualified_name, column=column.name, path=field.path)
                         self._add(field.path[-1], target)
 
