@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from okf_compiler.bundle_commands import COMMANDS
+
 if TYPE_CHECKING:
     from okf_compiler.settings import Documents, Settings
 
@@ -45,42 +47,62 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
 @_source_options
 @click.option("--from", "live", metavar="URL", help="Tables from a live database: postgresql://…, or `configured`.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the bundles: each goes to DIR/<db>.")
-def compile_command(name: str, data: Path | None, live: str | None, out: Path | None, **files: tuple[Any, ...]) -> None:
+@click.option("--check", is_flag=True, help="Write nothing; exit status 1 if a bundle is not what its sources give.")
+def compile_command(
+    name: str, data: Path | None, live: str | None, out: Path | None, check: bool, **files: tuple[Any, ...]
+) -> None:
     """Compile the database NAME, or `all`, and report what is missing."""
     if live is not None or any(files.values()):
-        _compile_sources(name, data, live, out, files)
+        _compile_sources(name, data, live, out, files, check=check)
         return
-    from okf_compiler.compile import compile
+    from okf_compiler.compile import compile_database
+    from okf_compiler.gather import gather
+    from okf_compiler.overlays import overlay_file
     from okf_compiler.settings import UserError
 
-    documents = _documents(name, data)
-    failed = 0
+    settings, documents = _settings(data), _documents(name, data)
+    failed = stale = 0
     for each, folder in _with_progress(documents, out):
         try:
-            report = compile(each, folder)
+            overlay = overlay_file(settings, each.name)
+            report = compile_database(gather(settings, each.name), folder, overlay, check=check)
         except UserError as error:
             if name != "all":
                 raise
             failed += 1
             click.echo(f"{each.name}: {error}", err=True)
         else:
+            stale += report.checked and report.saved
             click.echo("\n".join(report.lines()))
     if failed:
         raise UserError(f"{failed} of {len(documents)} databases were not compiled.")
+    if stale:
+        sys.exit(1)
 
 
 def _compile_sources(
-    name: str, data: Path | None, live: str | None, out: Path | None, files: Mapping[str, tuple[Any, ...]]
+    name: str,
+    data: Path | None,
+    live: str | None,
+    out: Path | None,
+    files: Mapping[str, tuple[Any, ...]],
+    *,
+    check: bool,
 ) -> None:
     from okf_compiler.compile import compile_database
     from okf_compiler.gather import Sources, gather
+    from okf_compiler.overlays import overlay_file
     from okf_compiler.settings import UserError
 
     if name in ("all", "..", ".") or Path(name).name != name:
         raise UserError(f"These sources are of one database, and it needs a plain name, not {name!r}.", status=2)
     settings = _settings(data)
     database = gather(settings, name, Sources(live=live, **files))
-    click.echo("\n".join(compile_database(database, (out or settings.bundles) / name).lines()))
+    folder = (out or settings.bundles) / name
+    report = compile_database(database, folder, overlay_file(settings, name), check=check)
+    click.echo("\n".join(report.lines()))
+    if report.checked and report.saved:
+        sys.exit(1)
 
 
 @commands.command("check")
@@ -115,22 +137,24 @@ def check_command(
         sys.exit(1)
 
 
-@commands.command("validate")
-@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
-def validate_command(folders: tuple[Path, ...]) -> None:
-    """Hold bundles against OKF v0.2; exit status 1 if one does not conform."""
-    from okf_compiler.validate import validate
+@commands.command("inspect")
+@click.argument("name")
+@_source_options
+@click.option("--from", "live", metavar="URL", help="Tables from a live database: postgresql://…, or `configured`.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def inspect_command(name: str, data: Path | None, live: str | None, as_json: bool, **files: tuple[Any, ...]) -> None:
+    """What the sources of NAME hold: tables, columns, which of them have no meaning, rules, joins of each table."""
+    import json
 
-    errors = 0
-    for folder in folders:
-        findings = validate(folder)
-        found = sum(finding.severity == "error" for finding in findings)
-        errors += found
-        for finding in findings:
-            click.echo(f"{folder}{finding}")
-        click.echo(f"{folder}: {found} errors, {len(findings) - found} warnings")
-    if errors:
-        sys.exit(1)
+    from okf_compiler.gather import Sources, gather
+    from okf_compiler.inspect import facts, lines
+
+    found = facts(gather(_settings(data), name, Sources(live=live, **files)))
+    click.echo(json.dumps(found, ensure_ascii=False, indent=2) if as_json else "\n".join(lines(found)))
+
+
+for _command in COMMANDS:
+    commands.add_command(_command)
 
 
 def _settings(data: Path | None) -> Settings:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from okf_compiler import markdown
 from okf_compiler.bundle import Concept
+from okf_compiler.gist import table_gist
 from okf_compiler.link_text import HEADINGS, TABLE_HEADINGS, of_rule, of_table
 from okf_compiler.links import Links
 from okf_compiler.markdown import Part, cell, code
@@ -27,7 +28,7 @@ SECTIONS = frozenset(
     ("Schema", "JSON fields", "Joins", "Definition", "Depends on", "Used by", *HEADINGS, *TABLE_HEADINGS)
 )
 """Headings that belong to the compiler; any other one in a concept was written by a person."""
-KEYS = ("type", "title", "description", "tags", "generated", "sources")
+KEYS = ("type", "title", "description", "synonyms", "tags", "generated", "sources")
 """Frontmatter that belongs to the compiler; `generated.at` is filled in when the concept is saved."""
 
 _SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_$]*")
@@ -84,7 +85,8 @@ class _Writer:
             frontmatter=self._frontmatter(
                 TABLE_TYPE,
                 table.qualified_name,
-                table.description or _table_description(table),
+                table.description or table_gist(table),
+                table.synonyms,
                 [self.sources[id] for id in table.sources or default if id in self.sources],
             ),
             body=markdown.join(p for p in parts if p.text),
@@ -106,15 +108,20 @@ class _Writer:
                 rule_type(rule.type),
                 rule_title(rule),
                 rule.description or markdown.one_line(rule.definition)[:_DESCRIPTION_CHARS],
+                rule.synonyms,
                 [Source(source.id, source.resource, f"{source.title}, rule {rule.id}")] if source else [],
             ),
             body=markdown.join(p for p in parts if p.text or p.heading == "Definition"),
         )
 
-    def _frontmatter(self, type: str, title: str, description: str, sources: Sequence[Source]) -> dict[str, object]:
+    def _frontmatter(
+        self, type: str, title: str, description: str, synonyms: Sequence[str], sources: Sequence[Source]
+    ) -> dict[str, object]:
         frontmatter: dict[str, object] = {"type": type, "title": title}
         if description.strip():
             frontmatter["description"] = markdown.one_line(description)
+        if synonyms:
+            frontmatter["synonyms"] = list(map(markdown.one_line, synonyms))
         frontmatter["tags"] = [self.database.name]
         frontmatter["generated"] = {"by": GENERATOR}
         if sources:
@@ -198,18 +205,3 @@ def _condition(table: Table, key: ForeignKey, target: Table | None) -> str:
     right = ".".join(map(_sql_name, (target.qualified_name if target else key.ref_table).split(".", 1)))
     pairs = zip(key.columns, ref_columns, strict=False)
     return code(" AND ".join(f"{left}.{_sql_name(a)} = {right}.{_sql_name(b)}" for a, b in pairs))
-
-
-def _table_description(table: Table) -> str:
-    """What the documents say without a description of their own: how many columns, and which."""
-    names = [c.name for c in table.columns]
-    if not names:
-        return "Its columns are not documented."
-    shown: list[str] = []
-    while len(shown) < len(names) and len(", ".join(names[: len(shown) + 1])) <= _DESCRIPTION_CHARS - 60:
-        shown.append(names[len(shown)])
-    text = f"{len(names)} columns: {', '.join(shown)}"
-    if len(shown) < len(names):
-        text += f" and {len(names) - len(shown)} more"
-    refers = sorted({key.ref_table for key in table.foreign_keys})
-    return text + (f"; refers to {', '.join(refers)}" if refers else "") + "."

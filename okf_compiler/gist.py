@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from okf_compiler import markdown
 from okf_compiler.model import Column, Table
 
-_CHARS = 200
+_CHARS = 185
 _PHRASE_CHARS = 42
 _FULL_NAME = re.compile(r"full name\s*:\s*'([^']+)'", re.IGNORECASE)
 _TYPE = re.compile(

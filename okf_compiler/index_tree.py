@@ -23,7 +23,7 @@ CONTENTS = "contents"
 UNTYPED = "Untyped"
 MIXED = "More"
 """Heading for smaller indexes that hold several kinds."""
-_TITLE_CHARS, _DESCRIPTION_CHARS, _TOPICS_CHARS = 120, 300, 90
+_TITLE_CHARS, _DESCRIPTION_CHARS, _TOPICS_CHARS, _NAME_CHARS = 120, 300, 90, 60
 _GROUPS = 10
 """How many entries an index of indexes of indexes aims at: the root shows it beside others."""
 _LINK = re.compile(r"\]\(/([^)\s>#]+)\.md")
@@ -188,7 +188,7 @@ def _group(folder: str, entries: list[Entry], taken: set[str], smaller: dict[str
     for entry in entries:
         kinds.update(dict(entry.kinds))
     kind = first.kind if all(e.kind == first.kind for e in entries) else MIXED
-    name = _cut(_name(first, last), _TITLE_CHARS)
+    name = _cut(_name(first, last), _NAME_CHARS)
     base = slug(name.replace("…", " ")) or "more"
     number = 1
     while (path := f"{CONTENTS}/{base}{f'-{number}' if number > 1 else ''}") in taken:

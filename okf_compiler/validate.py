@@ -23,6 +23,9 @@ _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2}))?")
 _ACTOR = re.compile(r"\S+/\S+|(?:human|process):\S+")
+_CITES = re.compile(r"\[\^([^\]\s]+)\](?!:)")
+_FOOTNOTE = re.compile(r"^\[\^([^\]\s]+)\]:", re.MULTILINE)
+_INDEX_ENTRY = re.compile(r"^[*-] +\[", re.MULTILINE)
 _STATUSES = ("draft", "stable", "deprecated")
 
 
@@ -78,10 +81,12 @@ def check(content: Mapping[str, bytes]) -> Iterator[Finding]:
             continue
         if is_concept(path):
             yield from check_concept(place, values, front or "")
+            yield from check_body(place, values or {}, body, first)
         elif path.rpartition("/")[2].lower() == "index.md":
-            yield from _index(place, values)
+            yield from _index(place, values, body, first)
         else:
             yield from _log(place, values, body, first)
+            continue  # it tells of concepts that are gone by now, too
         yield from _links(place, body, first, content)
 
 
@@ -103,6 +108,26 @@ def check_concept(path: str, values: Mapping[str, Any] | None, front: str = "") 
         yield _warning("no-runtime", path, 1, "an Attested Computation names its runtime")
 
 
+def check_body(path: str, values: Mapping[str, Any], body: str, first: int) -> Iterator[Finding]:
+    """Findings in what stands below a concept's frontmatter; `first` is the line on which it begins."""
+    if "# Citations" in body and (match := re.search(r"^# Citations\s*$", _blank(_FENCE, body), re.MULTILINE)):
+        line = first + body.count("\n", 0, match.start())
+        yield _warning("old-form", path, line, "a section `# Citations` is the old form of sources")
+    if "[^" in body:
+        text = _blank(_CODE, _blank(_FENCE, body))
+        sources = values.get("sources")
+        known = {s.get("id") for s in sources if isinstance(s, dict)} if isinstance(sources, list) else set()
+        known |= set(_FOOTNOTE.findall(text))
+        for match in _CITES.finditer(text):
+            if match[1] not in known:
+                line = first + text.count("\n", 0, match.start())
+                yield _warning("unknown-source", path, line, f"cites [^{match[1]}], which is no id of its sources")
+    if values.get("type") == "Attested Computation" and not values.get("computation"):
+        fences = len(_FENCE.findall(body))
+        if fences != 1:
+            yield _warning("no-computation", path, first, f"needs one computation, by path or fenced; it has {fences}")
+
+
 def _optional_keys(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """(key, code, fault) for each optional key that is there in another form than the format's."""
     tags = values.get("tags")
@@ -113,6 +138,15 @@ def _optional_keys(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         isinstance(sources, list) and all(isinstance(s, dict) and s.get("resource") for s in sources)
     ):
         yield "sources", "bad-sources", "sources must be a list of entries that each have a resource"
+    resource = values.get("resource", "x")
+    if not isinstance(resource, str) or not resource.strip():
+        yield "resource", "bad-resource", "resource must be a URI"
+    parameters = values.get("parameters", [])
+    if values.get("type") == "Attested Computation" and not (
+        isinstance(parameters, list)
+        and all(isinstance(p, dict) and p.get("name") and p.get("type") for p in parameters)
+    ):
+        yield "parameters", "bad-parameters", "parameters must be a list of entries that each have a name and a type"
     if "generated" in values:
         yield from _stamp("generated", values["generated"])
     verified = values.get("verified", [])
@@ -138,7 +172,11 @@ def _stamp(key: str, value: Any) -> Iterator[tuple[str, str, str]]:
         yield key, "bad-instant", f"{key}.at must be an ISO 8601 date-time with an offset"
 
 
-def _index(path: str, values: dict[str, Any] | None) -> Iterator[Finding]:
+def _index(path: str, values: dict[str, Any] | None, body: str, first: int) -> Iterator[Finding]:
+    entry = _INDEX_ENTRY.search(body)
+    if entry and not re.search(r"^#+ ", body[: entry.start()], re.MULTILINE):
+        line = first + body.count("\n", 0, entry.start())
+        yield _warning("index-heading", path, line, "an index's entries stand under headings")
     if values is None:
         return
     if path != "/index.md":

@@ -139,6 +139,17 @@ FINDINGS = {
     "bad-instant": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\nstale_after: soon\n---\n", 5, "warning"),
     "bad-status": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\nstatus: [a]\n---\n", 5, "warning"),
     "old-form": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\ntimestamp: 2024-01-01\n---\n", 5, "warning"),
+    "unknown-source": (
+        "a.md",
+        "---\ntype: A\ntitle: B\ndescription: C\nsources: [{id: x, resource: y}]\n---\na[^x]\nb[^z]\n",
+        8,
+        "warning",
+    ),
+    "bad-resource": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\nresource: [a]\n---\n", 5, "warning"),
+    "no-runtime": ("a.md", "---\ntype: Attested Computation\ntitle: B\ndescription: C\n---\n", 1, "warning"),
+    "no-computation": ("a.md", "---\ntype: Attested Computation\nruntime: sql\n---\nNone.\n", 5, "warning"),
+    "bad-parameters": ("a.md", "---\ntype: Attested Computation\nparameters: [a]\n---\n", 3, "warning"),
+    "index-heading": ("index.md", "* [a](/a.md) - b\n", 1, "warning"),
     "broken-link": ("a.md", "---\ntype: A\ntitle: B\ndescription: C\n---\n\n[x](/gone.md)\n", 7, "warning"),
 }
 
@@ -164,6 +175,11 @@ def test_links_that_are_whole(tmp_path: Path, text: str) -> None:
     head = "---\ntype: A\ntitle: B\ndescription: C\n---\n"
     save(tmp_path / "b", {"a.md": head + text, "b c.md": head, "sub/d(1).md": head})
     assert validate(tmp_path / "b") == []
+
+
+def test_a_section_of_citations_is_an_old_form(tmp_path: Path) -> None:
+    save(tmp_path / "b", {"a.md": "---\ntype: A\ntitle: B\ndescription: C\n---\n\n# Citations\n\n[x](https://e.org)\n"})
+    assert [(f.code, f.line) for f in validate(tmp_path / "b")] == [("old-form", 7)]
 
 
 def test_symbolic_links_are_not_skipped_in_silence(bundle: Path) -> None:
