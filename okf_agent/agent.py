@@ -38,6 +38,7 @@ from okf_agent.run import (
     Told,
     ToolFinished,
     ToolStarted,
+    Writing,
 )
 from okf_agent.tools import Check, Context, Tool, ToolResult
 from okf_agent.written_calls import calls_in_text, sql_in_text
@@ -45,6 +46,8 @@ from okf_compiler.settings import UserError
 
 PROSE_REPLIES = 3
 """Replies in a row without a tool call, after which the last call comes."""
+REPEATED_STEPS = 3
+"""Steps in a row that only repeat earlier calls, after which it comes too; the one before is nudged."""
 KEPT_CHARS = 400
 """Of a tool result that is shortened."""
 RECENT_RESULTS = 2
@@ -100,6 +103,8 @@ class _Loop:
         self.context = context
         self.limits = limits
         self.on_event = on_event
+        self.made: set[str] = set()
+        """Calls made, and the texts of those that failed, as far as the conversation still shows them."""
         self.tally = Tally()
         self.started = time.monotonic()
         self.tools = (*knowledge.tools, tools.run_sql(context.max_rows), tools.submit_answer())
@@ -113,7 +118,7 @@ class _Loop:
 
     def steps(self) -> StopReason:
         """Model calls and tool calls in turn, until an answer stands or a limit is reached."""
-        prose = 0
+        prose = repeated = 0
         while not (limit := self.limit_reached()):
             try:
                 reply = self.ask(self.tools)
@@ -126,17 +131,29 @@ class _Loop:
                 self.nudge(reply)
                 continue
             prose = 0
-            self.run_calls(reply)
+            repeated = 0 if self.run_calls(reply) else repeated + 1
             if self.context.check:
                 return self.finish(self.context.check)
+            if repeated == REPEATED_STEPS:
+                return self.last_call("no_tool_calls", "repeated_calls")
+            if repeated == REPEATED_STEPS - 1:
+                self.tell(prompts.say("nudge_repeated"))
         return self.last_call(limit)
 
-    def run_calls(self, reply: Reply) -> None:
-        """Run all calls of a reply, in order, and add their results to the conversation."""
+    def run_calls(self, reply: Reply) -> bool:
+        """Run all calls of a reply, in order, and add their results to the conversation; whether one was new.
+
+        A call is not new if the same was made before, or if it failed with the words that another failed with.
+        """
         self.messages.append(reply.message)
+        new = False
         for call in reply.tool_calls:
             result = self.run_call(call, reply)
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": result.text})
+            traces = {f"{call.name} {call.arguments}", *([result.text] if result.failed else [])}
+            new = new or not traces & self.made
+            self.made |= traces
+        return new
 
     def run_call(self, call: ToolCall, reply: Reply) -> ToolResult:
         """Run one call. One of an unknown tool, or one that was cut off, becomes an error for the model."""
@@ -170,10 +187,10 @@ class _Loop:
         else:
             self.tell(prompts.say("nudge_empty" if empty else "nudge", tools=names))
 
-    def last_call(self, reason: StopReason) -> StopReason:
+    def last_call(self, reason: StopReason, why: str = "") -> StopReason:
         """Ask once for the best answer so far. SQL that runs is kept as the answer; the reason stays."""
-        self.emit(LimitReached(reason))
-        said = prompts.say(f"reason_{reason}", limit=self.limit_of(reason))
+        self.emit(LimitReached(reason, why))
+        said = prompts.say(f"reason_{why or reason}", limit=self.limit_of(reason))
         self.tell(prompts.say("last_call", reason=said))
         submit = self.tools[-1]
         try:
@@ -255,7 +272,7 @@ class _Loop:
 
         while True:
             try:
-                return self.model.complete(self.messages, specs, seconds=seconds, on_wait=on_wait)
+                return self.model.complete(self.messages, specs, seconds=seconds, on_wait=on_wait, on_text=self.on_text)
             except ContextOverflow as error:
                 if self.shorten():
                     continue
@@ -276,6 +293,7 @@ class _Loop:
             message["content"] = f"{message['content'][:KEPT_CHARS]}\n{note}"
         if cut:
             self.context.forget()
+            self.made.clear()
             self.emit(Shortened(len(cut)))
         return bool(cut)
 
@@ -306,6 +324,9 @@ class _Loop:
         """Say something to the model outside of any tool result."""
         self.messages.append({"role": "user", "content": text})
         self.emit(Told(self.context.step, text))
+
+    def on_text(self, text: str) -> None:
+        self.emit(Writing(self.context.step, text))
 
     def emit(self, event: Event) -> None:
         self.tally.add(event)

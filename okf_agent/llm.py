@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from okf_agent import model_errors
+from okf_agent.arguments import printable
+from okf_agent.bounded import Timeout, bounded
 from okf_agent.config import ModelSection
 from okf_agent.providers import provider_of
 from okf_agent.run import Message, Usage
@@ -35,6 +37,8 @@ SENT_BACK = {
 """Fields beside content and calls that must come back in the next turn, by provider; others reject them."""
 NULL_CONTENT = ("gemini", "vertex_ai")
 """Providers for whom an empty text beside tool calls must be absent; for the others it is ""."""
+GRACE = 0.5
+"""Seconds that a call may take over its time limit."""
 MARKS_CACHE = ("anthropic", "bedrock")
 """Providers that cache a prefix only where the request marks its end; the others do it by themselves."""
 
@@ -92,10 +96,12 @@ class Model:
         *,
         seconds: float = float("inf"),
         on_wait: Callable[[float, str], None] = lambda _seconds, _reason: None,
+        on_text: Callable[[str], None] = lambda _text: None,
     ) -> Reply:
         """The model's reply; `tools` are in the shape of OpenAI's function tools.
 
-        `on_wait(seconds, reason)` is called before each pause. `seconds` bounds calls and pauses together.
+        `on_wait(seconds, reason)` is called before each pause, `on_text(piece)` for each piece of a text that comes
+        as a stream. `seconds` bounds calls and pauses together.
 
         Raises:
             UserError: a wrong key, an unknown model, no such server, …; says what to do.
@@ -108,7 +114,7 @@ class Model:
         for attempt in range(self.section.retries + 1):
             begin = time.monotonic()
             try:
-                response = self._call(self._request(messages, tools, end - begin), end)
+                response = self._call(self._request(messages, tools, end - begin), end, on_text)
             except OutOfTime:
                 raise
             except Exception as error:
@@ -153,21 +159,31 @@ class Model:
             ]
         return request
 
-    def _call(self, request: dict[str, Any], end: float) -> Any:
+    def _call(self, request: dict[str, Any], end: float, on_text: Callable[[str], None]) -> Any:
         """The response, whole, also where it comes as a stream.
 
         Raises:
-            OutOfTime: the stream goes on past `end` (a time of time.monotonic).
+            OutOfTime: it has not come by `end` (a time of time.monotonic).
+            Timeout: it, or the next piece of a stream, has not come within the section's `timeout_s`.
         """
         litellm = _litellm()
-        if not self.section.stream:
-            return litellm.completion(**request)
-        chunks = []
-        for chunk in litellm.completion(**request, stream=True, stream_options={"include_usage": True}):
-            chunks.append(chunk)
-            if time.monotonic() > end:
-                raise OutOfTime("the reply was still being written")
-        return litellm.stream_chunk_builder(chunks, messages=request["messages"])
+
+        def work(hand_on: Callable[[str], None]) -> Any:
+            if not self.section.stream:
+                return litellm.completion(**request)
+            chunks = []
+            for chunk in litellm.completion(**request, stream=True, stream_options={"include_usage": True}):
+                chunks.append(chunk)
+                hand_on(_text_of(chunk))
+            return litellm.stream_chunk_builder(chunks, messages=request["messages"])
+
+        try:
+            # A little longer than the client library's own limit, whose error says more.
+            return bounded(work, request["timeout"] + GRACE, end, lambda text: on_text(text) if text else None)
+        except Timeout as error:
+            if time.monotonic() >= end:
+                raise OutOfTime("the reply was still being written") from None
+            raise error
 
     def _pause(self, error: Exception, attempt: int) -> float:
         """Seconds to wait before the next try.
@@ -182,11 +198,11 @@ class Model:
         return model_errors.retry_after(error) or self.section.retry_wait_s * 2**attempt
 
     def _reply(self, response: Any) -> Reply:
-        choice = response.choices[0]
-        message = choice.message
-        data = message.model_dump()
+        # Some providers give no choice at all, for a blocked reply: that is an empty one.
+        choice = next(iter(getattr(response, "choices", None) or ()), None)
+        data = _sendable(choice.message.model_dump()) if choice else {}
         calls = tuple(_tool_calls(data))
-        finish_reason = str(choice.finish_reason or "")
+        finish_reason = str((choice and choice.finish_reason) or "")
         return Reply(
             content=data.get("content") or "",
             tool_calls=calls,
@@ -259,6 +275,21 @@ def _litellm(callbacks: Sequence[str] = ()) -> Any:
         if name not in litellm.callbacks:
             litellm.callbacks.append(name)
     return litellm
+
+
+def _sendable(value: Any) -> Any:
+    """A message whose texts a request can carry."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {name: _sendable(inner) for name, inner in value.items()}
+    return [_sendable(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _text_of(chunk: Any) -> str:
+    """The piece of the reply's text that a chunk of a stream brings."""
+    choices = getattr(chunk, "choices", None)
+    return (choices[0].delta.content or "") if choices else ""
 
 
 def _tool_calls(data: Mapping[str, Any]) -> Iterator[ToolCall]:

@@ -93,6 +93,14 @@ class StepStarted:
 
 
 @dataclass(frozen=True)
+class Writing:
+    """A piece of the model's text, as it is written; only where replies come as a stream. Records leave it out."""
+
+    step: int
+    text: str
+
+
+@dataclass(frozen=True)
 class ModelReplied:
     step: int
     content: str
@@ -173,6 +181,8 @@ class Shortened:
 @dataclass(frozen=True)
 class LimitReached:
     reason: StopReason
+    why: str = ""
+    """What led to it where the reason has several causes: `repeated_calls`."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +200,7 @@ class Answered:
 Event: TypeAlias = (
     Instructions
     | StepStarted
+    | Writing
     | ModelReplied
     | ModelFailed
     | ToolStarted
@@ -247,8 +258,8 @@ class Tally:
                 self.database_seconds += seconds
             case Shortened(results=results):
                 self.shortened += results
-            case LimitReached(reason=reason):
-                self.limits_hit.append(reason)
+            case LimitReached(reason=reason, why=why):
+                self.limits_hit.append(why or reason)
             case Answered(answer=answer, ungrounded_numbers=numbers):
                 self.answer = answer
                 self.ungrounded_numbers = list(numbers)

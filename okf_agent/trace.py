@@ -33,6 +33,7 @@ from okf_agent.run import (
     StopReason,
     Tally,
     ToolFinished,
+    Writing,
     event_from_json,
     event_to_json,
 )
@@ -122,6 +123,8 @@ class Recorder:
 
     def on_event(self, event: Event) -> None:
         """Keep an event. A full disk does not stop the run."""
+        if isinstance(event, Writing):
+            return  # its whole text follows
         self.tally.add(event)
         self._try_write(event_to_json(self._without_rows(event)))
 

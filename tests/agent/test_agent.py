@@ -223,12 +223,13 @@ def test_seconds_have_a_limit_also_within_a_call(ask: Asker) -> None:
 
 
 def test_an_endless_loop_of_the_same_failing_query_ends_and_runs_it_once(ask: Asker) -> None:
-    ask.limits = Limits(max_steps=10)
     with Endpoint([calls(("run_sql", {"sql": "SELECT nmae FROM hubs"}))], forever=True) as endpoint:
         run = ask(endpoint)
-    assert (run.stop_reason, run.answer, run.tally.llm_calls) == ("step_limit", None, 11)
-    assert (run.tally.sql_attempts, run.tally.sql_errors) == (10, 10)
-    assert sum("exactly this query" in told for told in endpoint.told()) == 9
+    assert (run.stop_reason, run.answer, run.tally.llm_calls) == ("no_tool_calls", None, 5)
+    assert run.tally.limits_hit == ["repeated_calls"]
+    assert (run.tally.sql_attempts, run.tally.sql_errors) == (4, 4)
+    assert sum("exactly this query" in told for told in endpoint.told()) == 3
+    assert "only repeated calls" in last(endpoint)["content"]
 
 
 def test_an_answer_goes_back_once_with_the_reason(ask: Asker) -> None:

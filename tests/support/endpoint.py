@@ -29,6 +29,10 @@ class Scripted:
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
     """Seconds before it is sent."""
+    trickle: float = 0.0
+    """Seconds between two bytes of the body."""
+    missing: int = 0
+    """Bytes that are promised and never sent: the connection ends before."""
 
 
 def reply(
@@ -175,10 +179,14 @@ class Endpoint:
                 self.send_response(scripted.status)
                 for name, value in {"Content-Type": kind, **scripted.headers}.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data)))
+                self.send_header("Content-Length", str(len(data) + scripted.missing))
                 self.end_headers()
+                self.close_connection = bool(scripted.missing)
                 with contextlib.suppress(ConnectionError):  # the client gave up waiting
-                    self.wfile.write(data)
+                    for piece in [data[i : i + 1] for i in range(len(data))] if scripted.trickle else [data]:
+                        self.wfile.write(piece)
+                        self.wfile.flush()
+                        time.sleep(scripted.trickle)
 
             def log_message(self, *_: object) -> None:
                 """Keep standard error for pytest."""
