@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -62,8 +63,10 @@ def validate(folder: Path) -> list[Finding]:
     return sorted([*check(content), *skipped], key=lambda f: (f.path, f.line, f.code))
 
 
-def check(content: Mapping[str, bytes]) -> Iterator[Finding]:
-    """Findings in files given as relative path -> bytes."""
+def check(content: Mapping[str, bytes], *, links: bool = True) -> Iterator[Finding]:
+    """Findings in files given as relative path -> bytes; without `links` these need not be the whole bundle."""
+    known = {*content, *(path[:-3] for path in content if path.endswith(".md"))}
+    known |= {parent for path in content for parent in _parents(path)}
     for path, data in content.items():
         if not path.lower().endswith(".md"):
             continue
@@ -87,7 +90,8 @@ def check(content: Mapping[str, bytes]) -> Iterator[Finding]:
         else:
             yield from _log(place, values, body, first)
             continue  # it tells of concepts that are gone by now, too
-        yield from _links(place, body, first, content)
+        if links:
+            yield from _links(place, body, first, known)
 
 
 def check_concept(path: str, values: Mapping[str, Any] | None, front: str = "") -> Iterator[Finding]:
@@ -203,8 +207,17 @@ def _log(path: str, values: dict[str, Any] | None, body: str, first: int) -> Ite
         days.append(day)
 
 
-def _links(path: str, body: str, first: int, content: Mapping[str, bytes]) -> Iterator[Finding]:
-    """A warning for each link to a file of the bundle that is not there."""
+def _parents(path: str) -> Iterator[str]:
+    """The folders that a relative path lies in, the root included."""
+    folder = path.rpartition("/")[0]
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
+    yield from ("", ".")
+
+
+def _links(path: str, body: str, first: int, known: AbstractSet[str]) -> Iterator[Finding]:
+    """A warning for each link to a file or folder of the bundle that is not among the known ones."""
     if "](" not in body:
         return
     if "`" in body or "~~~" in body:
@@ -213,8 +226,7 @@ def _links(path: str, body: str, first: int, content: Mapping[str, bytes]) -> It
         address = match[1] if match[1] is not None else match[2]
         if not address or address.startswith(("#", "//")) or _URI.match(address):
             continue
-        target = _target(path, address)
-        if target not in content and f"{target}.md" not in content and not _is_folder(target, content):
+        if _target(path, address) not in known:
             line = first + body.count("\n", 0, match.start())
             yield _warning("broken-link", path, line, f"links to {address}, which is not in the bundle")
 
@@ -226,10 +238,6 @@ def _target(path: str, address: str) -> str:
         address = unquote(address)
     base = "" if address.startswith("/") else posixpath.dirname(path)
     return posixpath.normpath(f"{base}/{address}").strip("/")
-
-
-def _is_folder(target: str, content: Mapping[str, bytes]) -> bool:
-    return target in ("", ".") or any(path.startswith(f"{target}/") for path in content)
 
 
 def _blank(pattern: re.Pattern[str], text: str) -> str:
