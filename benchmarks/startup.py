@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import pexpect
+
 AGENT = Path(sys.executable).parent / "okf-agent"
 SHOP = Path(__file__).parents[1] / "data" / "shop"
 ROUNDS = 9
@@ -32,6 +34,7 @@ def main() -> None:
         (root / "config.yaml").write_text("model: {name: openai/none, api_base: 'http://127.0.0.1:9/v1'}\n")
         subprocess.run([AGENT, "sql", "shop", "SELECT 1"], cwd=root, check=True, capture_output=True)  # the first use
         report("the prompt is ready", [seconds_until("shop (bundle)> ", cwd=root) for _ in range(ROUNDS)])
+        report("… at a terminal", [seconds_at_terminal(root) for _ in range(ROUNDS)])
         report("one query by hand", [seconds_until("", "sql", "shop", "SELECT 1", cwd=root) for _ in range(ROUNDS)])
     finally:
         from okf_agent.engines import embedded
@@ -57,6 +60,16 @@ def seconds_until(wanted: str, *arguments: str, cwd: Path | None = None) -> floa
         process.kill()
     if wanted and not printed.endswith(wanted.encode()):
         raise SystemExit(f"okf-agent ended without printing {wanted!r}")
+    return seconds
+
+
+def seconds_at_terminal(cwd: Path) -> float:
+    """From starting okf-agent at a pseudo-terminal until its editor takes input."""
+    start = time.perf_counter()
+    child = pexpect.spawn(str(AGENT), cwd=str(cwd), dimensions=(40, 100), env={**os.environ, "TERM": "xterm"})
+    child.expect_exact("shop (bundle)> ")
+    seconds = time.perf_counter() - start
+    child.close(force=True)
     return seconds
 
 

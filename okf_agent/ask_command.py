@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -104,6 +105,8 @@ def question_of(config: Config, wanted: Wanted) -> Asked:
             'Give a question or --task ID, or write the question to standard input: okf-agent ask "How many …?"',
             status=2,
         )
+    if any("\udc80" <= character <= "\udcff" for character in text):  # bytes that the locale has no character for
+        text = os.fsencode(text).decode("utf-8", "replace")
     return Asked(text, wanted.db or default_database(config))
 
 

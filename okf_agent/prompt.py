@@ -67,9 +67,11 @@ def start(
     choice = choose_model(model, config.model.name, config.model.api_base)
     mode = "raw" if raw else "pack" if choice.name == LOCAL else "bundle"
     greet(config, database, bundle, mode, choice.name, choice.notice)
-    threading.Thread(target=_import_the_rest, name="import-the-rest", daemon=True).start()
+    imported = threading.Event()
+    threading.Thread(target=_import_the_rest, args=(imported,), name="import-the-rest", daemon=True).start()
 
     def open_session() -> Session:
+        imported.wait()  # two threads that import the same packages can wait for each other
         from okf_agent.answers import View
         from okf_agent.ask import Cell, Workspace
         from okf_agent.session_commands import Session
@@ -177,6 +179,9 @@ def _choose_database(config: Config, reader: Reader) -> str:
         print(f"There is no database {name!r}{did_you_mean(name, known)}", file=sys.stderr)
 
 
-def _import_the_rest() -> None:
-    importlib.import_module("okf_agent.session_commands")
+def _import_the_rest(imported: threading.Event) -> None:
+    try:
+        importlib.import_module("okf_agent.session_commands")
+    finally:
+        imported.set()
     importlib.import_module("okf_agent.llm").start_import()

@@ -144,7 +144,7 @@ def close(outcome: Outcome, cell: Cell, err: Console, *, quiet: bool = False) ->
     elif outcome.run.answer is None:
         err.print(Text(f"There is no answer: {ENDS.get(outcome.run.stop_reason, outcome.run.stop_reason)}.", "magenta"))
     if not quiet:
-        err.print(Text(summary(outcome, cell.model), "dim"), soft_wrap=True)
+        err.print(Text(summary(outcome, cell.model), "dim"), soft_wrap=not err.is_terminal)
     if outcome.unrecorded:
         err.print(Text(inert(outcome.unrecorded), "red"), soft_wrap=True)
 

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from okf_agent.engines import embedded
-from support.command import run
+from support.command import run, run_inside
 from support.endpoint import Endpoint, Scripted, calls, submit
 
 SHOP = Path(__file__).parents[2] / "data" / "shop"
@@ -39,13 +39,16 @@ class Workspace:
         self.roots: list[Path] = []
 
     def agent(
-        self, *arguments: str, script: list[Scripted], typed: str | None = None, env: dict[str, str] | None = None
-    ) -> CompletedProcess[str]:
-        """One call of okf-agent with a scripted model."""
+        self, *arguments: str, script: list[Scripted], typed: str | None = None, process: bool = False,
+        env: dict[str, str] | None = None,
+    ) -> CompletedProcess[str]:  # fmt: skip
+        """One call of okf-agent with a scripted model; in a process of its own if `process`."""
         with Endpoint(script) as endpoint:
             self.configure(endpoint.url)
             self.endpoint = endpoint
-            return run("okf-agent", *arguments, cwd=self.root, text=typed, env=env)
+            if process:
+                return run("okf-agent", *arguments, cwd=self.root, text=typed, env=env)
+            return run_inside(*arguments, cwd=self.root, text=typed, env=env)
 
     def configure(self, api_base: str, **agent: Any) -> None:
         config = {

@@ -1,0 +1,134 @@
+"""At a real terminal: Ctrl-C, Ctrl-D, editing, history, a whole session in tmux. POSIX only: a pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.command import SCRIPTS
+from support.endpoint import Endpoint, calls, submit
+from support.tmux import Terminal, missing
+from support.workspace import ACTIVE, QUESTION, SQL, Workspace
+from support.workspace import workspace as make
+
+pexpect = pytest.importorskip("pexpect", reason="a pseudo-terminal needs POSIX and pexpect")
+
+AGENT = SCRIPTS / "okf-agent"
+LONG = "SELECT count(*) FROM generate_series(1, 1e12) AS g"
+BY_STATE = "SELECT order_state, count(*) AS orders FROM orders GROUP BY 1 ORDER BY 1"
+READY = "shop (bundle)>"
+SECONDS = 180
+"""Enough for LiteLLM's import on a machine that does much else."""
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with make(tmp_path_factory.mktemp("workspace")) as made:
+        yield made
+
+
+def idle(workspace: Workspace) -> bool:
+    """Whether the server runs no query of the agent's, within a second."""
+    end = time.monotonic() + 1
+    while workspace.queries():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_ctrl_c_ends_ask_with_130_a_record_and_no_query_left(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.root / "runs", ignore_errors=True)
+    with Endpoint([calls(("run_sql", {"sql": LONG}))]) as endpoint:
+        workspace.configure(endpoint.url)
+        env = {**os.environ, "NO_COLOR": "1", "TERM": "xterm"}
+        child = pexpect.spawn(str(AGENT), ["ask", QUESTION], cwd=str(workspace.root), env=env, timeout=SECONDS,
+                              encoding="utf-8", dimensions=(40, 80))  # fmt: skip
+        child.expect("step 1: run_sql")
+        end = time.monotonic() + SECONDS
+        while not workspace.queries():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        child.sendintr()
+        child.expect(pexpect.EOF)
+        child.close()
+    assert child.exitstatus == 130
+    assert idle(workspace)
+    (record,) = workspace.records()
+    assert (record["stop_reason"], record["tool_calls"], record["answer"]) == ("interrupted", {}, None)
+    assert "\x1b[3" not in (child.before or ""), "NO_COLOR: no colours"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(missing(), reason="tmux is not installed (Debian: apt-get install tmux)")
+def test_a_session(workspace: Workspace) -> None:
+    """Start, ask, follow up, Ctrl-C in a long query, edit the query, save, leave; then the history is there."""
+    shutil.rmtree(workspace.root / "runs", ignore_errors=True)
+    script = [*ACTIVE, submit(BY_STATE, "By state."), calls(("run_sql", {"sql": LONG})), submit(SQL, "Still 52.")]
+    with Endpoint(script) as endpoint:
+        workspace.configure(endpoint.url)
+        with Terminal([AGENT], workspace.root, width=80) as terminal:
+            terminal.wait_for(READY, seconds=SECONDS)
+            terminal.type(QUESTION)
+            screen = terminal.wait_for(READY, times=2, seconds=SECONDS)
+            assert "52 customers are active." in screen and "Active Customer  /knowledge/active-customer.md" in screen
+            terminal.type("And by state?")
+            assert "█" in terminal.wait_for(READY, times=3, seconds=SECONDS)
+            assert "\x1b[" in terminal.screen(styles=True)
+
+            terminal.type("A long one?")
+            terminal.wait_for("step 1: run_sql", seconds=SECONDS)
+            time.sleep(0.5)
+            terminal.press("C-c")
+            terminal.wait_for("it was interrupted", seconds=SECONDS)
+            terminal.wait_for(READY, times=4)
+            assert idle(workspace)
+            terminal.type("half a question", enter=False)
+            terminal.press("C-c")  # at the prompt: the line is gone, the prompt is not
+
+            terminal.type("/sql")
+            terminal.wait_for("sql> SELECT order_state")
+            terminal.press("C-a", "C-k")
+            terminal.type("SELECT 4711 AS mine")
+            assert "4711" in terminal.wait_for("1 row,", seconds=SECONDS)
+            terminal.type("/save mine.csv")
+            terminal.wait_for("1 row written to mine.csv")
+            terminal.type("Two lines,", enter=False)
+            terminal.press("M-Enter")
+            terminal.type("one question?")
+            terminal.wait_for("Still 52.", seconds=SECONDS)
+            terminal.press("C-d")
+            end = time.monotonic() + SECONDS
+            while terminal.alive():
+                assert time.monotonic() < end
+                time.sleep(0.1)
+        assert max(map(len, screen.splitlines())) <= 80
+        with Terminal([AGENT], workspace.root, width=200) as again:
+            again.wait_for(READY, seconds=SECONDS)
+            again.press("Up", "Up")
+            again.wait_for(f"{READY} /save mine.csv")
+    assert (workspace.root / "mine.csv").read_text(encoding="utf-8") == "mine\n4711\n"
+    history = workspace.root / ".okf" / "history"
+    assert QUESTION in history.read_text(encoding="utf-8")
+    if sys.platform != "win32":
+        assert history.stat().st_mode & 0o077 == 0
+    records = workspace.records()
+    assert [r["stop_reason"] for r in records] == ["submitted", "submitted", "interrupted", "submitted"]
+    assert records[-1]["question"] == "Two lines,\none question?"
+    assert records[-1]["follows"] == records[1]["run_id"]
+
+
+def test_the_driver_sees_a_program_that_ends(tmp_path: Path) -> None:
+    if missing():
+        pytest.skip("tmux is not installed (Debian: apt-get install tmux)")
+    with Terminal(["sh", "-c", "echo over"], tmp_path) as terminal:
+        terminal.wait_for("over")
+        end = time.monotonic() + 10
+        while terminal.alive():
+            assert time.monotonic() < end
+            time.sleep(0.05)
