@@ -8,6 +8,7 @@ given. Figures of time differ from run to run. Needs tmux.
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 import tempfile
@@ -56,7 +57,7 @@ def main() -> None:
 
 def picture(shown: str) -> str:
     """The screen as an SVG that loads nothing from elsewhere."""
-    console = Console(record=True, width=WIDTH, file=sys.stderr, force_terminal=True, quiet=True)
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     for line in shown.splitlines():
         console.print(Text.from_ansi(line), soft_wrap=True)
     svg = console.export_svg(title="okf-agent", theme=DIMMED_MONOKAI, unique_id="session")

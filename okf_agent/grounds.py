@@ -38,6 +38,8 @@ class Grounds:
     """Paths of rules that were read besides."""
     tables: tuple[str, ...] = ()
     """Paths of tables that were read."""
+    read: bool = True
+    """False where no file was read: then the rules are those that question or answer name."""
 
 
 def find(files: Sequence[str], bundle: Path, question: str, answer: str, sql: str) -> Grounds:
@@ -62,6 +64,7 @@ def find(files: Sequence[str], bundle: Path, question: str, answer: str, sql: st
         rules=tuple(_rule(rule, names) for rule in rules if rule.path in matter),
         also_read=tuple(rule.path for rule in rules if rule.path not in matter),
         tables=tables,
+        read=bool(files),
     )
 
 

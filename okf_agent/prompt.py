@@ -140,12 +140,15 @@ def greet(config: Config, database: str, bundle: Path | None, mode: str, model: 
     from rich.console import Console
 
     from okf_agent.greeting import greeting
-    from okf_agent.prepare import find_bundle
 
     err = Console(stderr=True, highlight=False)
     if notice:
         err.print(Text(notice, "magenta"), soft_wrap=True)
-    folder, _ = find_bundle(config, database, bundle, lambda line: err.print(Text(line, "dim"), soft_wrap=True))
+    folder = bundle or config.settings.bundles / database
+    if not (folder / "index.md").is_file():
+        from okf_agent.prepare import find_bundle  # brings the database side: a second, the first time only
+
+        folder, _ = find_bundle(config, database, bundle, lambda line: err.print(Text(line, "dim"), soft_wrap=True))
     first, second, *questions = greeting(config, database, folder, mode, model, err.width)
     err.print(Text(first, "bold"))
     err.print(Text(second))

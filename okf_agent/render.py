@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from okf_agent.database import QueryResult
+if TYPE_CHECKING:
+    from okf_agent.database import QueryResult
 
 LEAST_WIDTH = 12
 """Cells that a column may be squeezed to before rows are shown a cell a line."""

@@ -103,7 +103,7 @@ def _gist(event: ToolFinished, arguments: Mapping[str, Any]) -> str:
     if event.files:
         return " ".join(event.files)
     said = str(arguments.get("sql") or arguments.get("answer") or "")
-    return f"{event.rows} rows  {said}" if event.rows is not None else said
+    return f"{_count(event.rows, 'row')}  {said}" if event.rows is not None else said
 
 
 def show_asking(

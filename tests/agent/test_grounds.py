@@ -57,7 +57,8 @@ def test_what_the_compiler_inferred_is_an_assumption(bundle: Path) -> None:
 
 
 def test_where_no_file_was_read_the_rules_that_are_named_are_taken(bundle: Path) -> None:
-    assert [r.title for r in find([], bundle, QUESTION, "52.", SQL).rules] == ["Active Customer"]
+    named = find([], bundle, QUESTION, "52.", SQL)
+    assert ([rule.title for rule in named.rules], named.read) == (["Active Customer"], False)
     assert find([], bundle / "gone", QUESTION, "52.", SQL).rules == ()
 
 
