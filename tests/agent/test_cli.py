@@ -2,71 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Any
 
 import pytest
 from support.command import run
 from support.endpoint import Endpoint, Scripted, calls, error, submit, text
-
-from okf_agent.engines import embedded
-
-SHOP = Path(__file__).parents[2] / "data" / "shop"
-SQL = """SELECT count(DISTINCT customer_id) FROM orders
-WHERE NOT is_test AND order_state NOT IN ('draft', 'cancelled')
-  AND placed_at >= '2025-04-01' AND placed_at < '2025-07-01'"""
-ACTIVE = [
-    calls(("read_file", {"paths": ["/knowledge/active-customer.md", "/knowledge/valid-order.md"]})),
-    calls(("read_file", {"paths": ["/tables/orders.md"]})),
-    calls(("run_sql", {"sql": SQL})),
-    submit(SQL, "52 customers are active."),
-]
-QUESTION = "How many active customers do we have?"
-
-
-class Workspace:
-    """A folder with a config.yaml and the shop, as a user has it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        shutil.copytree(
-            SHOP, root / "data" / "shop", ignore=shutil.ignore_patterns("*.py", "__pycache__", "gold.jsonl")
-        )
-        self.roots: list[Path] = []
-
-    def agent(self, *arguments: str, script: list[Scripted], typed: str | None = None) -> CompletedProcess[str]:
-        """One call of okf-agent with a scripted model."""
-        with Endpoint(script) as endpoint:
-            self.configure(endpoint.url)
-            self.endpoint = endpoint
-            return run("okf-agent", *arguments, cwd=self.root, text=typed)
-
-    def configure(self, api_base: str, **agent: Any) -> None:
-        config = {
-            "model": {"name": "openai/scripted", "api_base": api_base, "retries": 0},
-            "agent": {"raw_docs": [root.as_posix() for root in self.roots], **agent},
-        }
-        (self.root / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
-
-    def records(self) -> list[dict[str, Any]]:
-        lines = (self.root / "runs" / "runs.jsonl").read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+from support.workspace import ACTIVE, QUESTION, SHOP, SQL, Workspace
+from support.workspace import workspace as make
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """One workspace, so that its PostgreSQL starts and loads once."""
-    root = tmp_path_factory.mktemp("workspace")
-    for folder in (root, *root.parents[:2]):  # run by root, the server's account must enter it
-        folder.chmod(0o755)
-    try:
-        yield Workspace(root)
-    finally:
-        embedded.stop(root)
+    with make(tmp_path_factory.mktemp("workspace")) as made:
+        yield made
 
 
 @pytest.fixture
@@ -77,7 +28,7 @@ def workspace(shared: Workspace) -> Workspace:
 
 
 def test_first_use_gets_everything_ready_and_answers(workspace: Workspace) -> None:
-    result = workspace.agent("ask", QUESTION, "--db", "shop", script=ACTIVE)
+    result = workspace.agent("ask", QUESTION, "--db", "shop", script=ACTIVE, process=True)
     assert result.returncode == 0, result.stderr
     assert "52 customers are active." in result.stdout
     assert "count(DISTINCT customer_id)" in result.stdout
@@ -188,7 +139,7 @@ def test_the_tools_by_hand(workspace: Workspace) -> None:
 
 def test_a_prompt(workspace: Workspace) -> None:
     typed = f"/help\n\n{QUESTION}\n/raw\n{QUESTION}\n/bnudle\n/bundle\n/db nowhere\n/db\n/exit\n"
-    result = workspace.agent(script=[*ACTIVE, *ACTIVE[2:]], typed=typed)
+    result = workspace.agent(script=[*ACTIVE, *ACTIVE[2:]], typed=typed, process=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("52 customers are active.") == 2
     assert "shop (bundle)> " in result.stdout and "shop (raw)> " in result.stdout
