@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from okf_compiler import markdown
@@ -26,6 +26,8 @@ MIXED = "More"
 _TITLE_CHARS, _DESCRIPTION_CHARS, _TOPICS_CHARS, _NAME_CHARS = 120, 300, 90, 60
 _GROUPS = 10
 """How many entries an index of indexes of indexes aims at: the root shows it beside others."""
+_FEW = 8
+"""So many kinds never share a smaller index."""
 _LINK = re.compile(r"\]\(/([^)\s>#]+)\.md")
 _SPLIT_NAME = re.compile(r"[\s_.\-]+|(?<=[a-z])(?=[A-Z])")
 
@@ -45,6 +47,8 @@ class Entry:
     """How many concepts of each kind it stands for."""
     last: tuple[str, str, str] = ("", "", "")
     """Area, topic and title of the last concept in it."""
+    brief: str = ""
+    """The line of a concept without its description."""
 
     @property
     def bytes(self) -> int:
@@ -56,6 +60,8 @@ class Tree:
     """What the index of one folder shows, and the smaller indexes below it."""
 
     body: str
+    brief: str
+    """The body with titles alone, where it lists concepts."""
     smaller: dict[str, str]
     """Relative path -> text."""
     levels: int
@@ -69,7 +75,12 @@ def build(folder: str, concepts: Iterable[Concept], limit: int) -> Tree:
     taken: set[str] = set()
     levels = 1
     # A listing that fits needs no topics: it is in order of titles.
-    body = _render(sorted(entries, key=lambda e: (e.kind, e.title.casefold(), e.line)))
+    by_title = sorted(entries, key=lambda e: (e.kind, e.title.casefold(), e.line))
+    body = _render(by_title)
+    brief = _render([replace(e, line=e.brief) for e in by_title])
+    if size(body) > limit >= size(brief):
+        # Titles in one place say more than descriptions in three; each concept has its own.
+        return Tree(brief, brief, {}, 1)
     while size(body) > limit and len(entries) > 1:
         total = size(body)
         room = limit if levels == 1 else min(limit, max(limit // 3, total // _GROUPS))
@@ -79,7 +90,7 @@ def build(folder: str, concepts: Iterable[Concept], limit: int) -> Tree:
         entries = [_group(folder, group, taken, smaller) for group in groups]
         levels += 1
         body = _render(entries)
-    return Tree(body, smaller, levels)
+    return Tree(body, brief if levels == 1 else body, smaller, levels)
 
 
 def _entry(concept: Concept, folder: str) -> Entry:
@@ -89,11 +100,10 @@ def _entry(concept: Concept, folder: str) -> Entry:
         area, topic = _subject(other, other.rpartition("/")[0]) if not area else (area, topic)
         topic = topic or _first_word(other)
     description = _cut(markdown.plain(concept.description), _DESCRIPTION_CHARS)
-    line = f"* {markdown.link(_cut(markdown.one_line(concept.title), _TITLE_CHARS), concept.path)}"
-    line += f" - {description}" if description else ""
-    line += _also(concept)
+    brief = f"* {markdown.link(_cut(markdown.one_line(concept.title), _TITLE_CHARS), concept.path)}"
+    line = brief + (f" - {description}" if description else "") + _also(concept)
     title = markdown.one_line(concept.title)
-    return Entry(kind, area, topic, title, line, ((kind, 1),), (area, topic, title))
+    return Entry(kind, area, topic, title, line, ((kind, 1),), (area, topic, title), brief)
 
 
 def _also(concept: Concept) -> str:
@@ -147,9 +157,10 @@ def _pack(entries: Sequence[Entry], room: int, depth: int = 0) -> Iterable[list[
         yield from _chunks(entries, room)
     else:
         gathered: list[Entry] = []
+        few_kinds = depth == 0 and len({e.kind for e in entries}) <= _FEW
         for _, run in groupby(entries, _KEYS[depth]):
             parts = list(_pack(list(run), room, depth + 1))
-            if len(parts) == 1 and _bytes(gathered) + _bytes(parts[0]) <= room:
+            if len(parts) == 1 and not few_kinds and _bytes(gathered) + _bytes(parts[0]) <= room:
                 gathered += parts[0]
                 continue
             if gathered:

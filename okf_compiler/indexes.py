@@ -62,11 +62,17 @@ def _root(everything: Sequence[Concept], folders: Mapping[str, list[Concept]], t
     room -= size(own.body) + 1
     shown = set(far)
     for folder in sorted(set(folders) - shown, key=lambda f: (size(trees[f].body), f)):
-        room -= size(trees[folder].body) + 1
-        if room >= 0:
+        if size(trees[folder].body) < room:
+            room -= size(trees[folder].body) + 1
             shown.add(folder)
-    bodies = [block, own.body, *(trees[f].body for f in folders if f in shown)]
-    return Tree("\n".join(body for body in bodies if body), own.smaller, 1)
+    brief = set()
+    for folder in sorted(set(folders) - shown, key=lambda f: (size(trees[f].brief), f)):
+        if room - size(trees[folder].brief) > 0:
+            room -= size(trees[folder].brief) + 1
+            brief.add(folder)
+    listed = [trees[f].body if f in shown else trees[f].brief for f in folders if f in shown | brief]
+    body = "\n".join(text for text in (block, own.body, *listed) if text)
+    return Tree(body, body, own.smaller, 1)
 
 
 def _order(folder: str, own_folders: Sequence[str]) -> tuple[int, str]:

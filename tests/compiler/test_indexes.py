@@ -146,3 +146,9 @@ def test_the_log_keeps_what_is_there() -> None:
     assert same_day == "# Log\n\n## 2024-01-01\n\n* b\n* a\n"
     next_day = add_to_log(same_day, "2024-01-02", "* c")
     assert next_day == "# Log\n\n## 2024-01-02\n\n* c\n\n## 2024-01-01\n\n* b\n* a\n"
+
+
+def test_titles_stand_alone_before_an_index_is_split() -> None:
+    texts = indexes([concept(f"k/rule-{n:03}", description="word " * 50) for n in range(60)])
+    assert "* [rule-059](/k/rule-059.md)\n" in texts["k/index.md"]
+    assert list(texts) == ["index.md", "k/index.md"] and "* [rule-059]" in texts["index.md"]
