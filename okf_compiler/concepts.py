@@ -9,7 +9,7 @@ from okf_compiler import markdown
 from okf_compiler.bundle import Concept
 from okf_compiler.gist import table_gist
 from okf_compiler.link_text import HEADINGS, TABLE_HEADINGS, of_rule, of_table
-from okf_compiler.links import Links
+from okf_compiler.linking.links import Links
 from okf_compiler.markdown import Part, cell, code
 from okf_compiler.model import Column, Database, ForeignKey, Rule, Source, Table
 from okf_compiler.names import Ids

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from okf_compiler.infer import inferred
-from okf_compiler.links import Link, Links, Target
+from okf_compiler.linking.infer import inferred
+from okf_compiler.linking.links import Link, Links, Target
+from okf_compiler.linking.profiles import Profiles, vocabulary
+from okf_compiler.linking.reach import reach
+from okf_compiler.linking.rule_names import spoken
+from okf_compiler.linking.stated import Names, dependencies, named_columns, named_rules
 from okf_compiler.model import Database, Rule
-from okf_compiler.profiles import Profiles, vocabulary
-from okf_compiler.reach import reach
-from okf_compiler.rule_names import spoken
-from okf_compiler.stated import Names, dependencies, named_columns, named_rules
 
 __all__ = ["Link", "Links", "Target", "link", "unlinked"]
 

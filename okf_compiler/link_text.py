@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from okf_compiler.links import Link, Links
+from okf_compiler.linking.links import Link, Links
+from okf_compiler.linking.reach import builds_on
 from okf_compiler.markdown import Part, code
-from okf_compiler.reach import builds_on
 
 HEADINGS = ("Columns used", "Columns inferred", "Stored results", "Tables reached")
 """Those of rules; tables have `TABLE_HEADINGS`."""

@@ -14,12 +14,12 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from okf_compiler.links import Link, Target
-from okf_compiler.mentions import Mention, mentions
+from okf_compiler.linking.links import Link, Target
+from okf_compiler.linking.mentions import Mention, mentions
+from okf_compiler.linking.profiles import Profile, Profiles, begins
+from okf_compiler.linking.rule_names import Named, Spoken, hide, without_brackets
+from okf_compiler.linking.words import level
 from okf_compiler.model import Database, Rule
-from okf_compiler.profiles import Profile, Profiles, begins
-from okf_compiler.rule_names import Named, Spoken, hide, without_brackets
-from okf_compiler.words import level
 
 ACCEPT = 0.44
 """The least fit that makes a link; all constants were set on half of the labelled databases, see docs/decisions.md."""

@@ -6,10 +6,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from okf_compiler.links import Link, Target
+from okf_compiler.linking.links import Link, Target
+from okf_compiler.linking.rule_names import Spoken
+from okf_compiler.linking.words import compound
 from okf_compiler.model import Column, Database, Rule, Table
-from okf_compiler.rule_names import Spoken
-from okf_compiler.words import compound
 
 _WORD = re.compile(r"\w+")
 _DOTTED = re.compile(r"\w+(?:(?:\.|->>?)'?\w+'?)+")

@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from okf_compiler.links import Target
+from okf_compiler.linking.links import Target
+from okf_compiler.linking.words import GENERIC, SHORT_FOR, STOP, compound, level, pieces
 from okf_compiler.model import Database, Table
-from okf_compiler.words import GENERIC, SHORT_FOR, STOP, compound, level, pieces
 
 _WORD = re.compile(r"[^\W\d_]+")
 _TYPE = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from okf_compiler.links import Links
+from okf_compiler.linking.links import Links
 from okf_compiler.model import Database
 
 _MOST_STEPS = 3

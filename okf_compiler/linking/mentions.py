@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from okf_compiler.words import STOP, level, listed
+from okf_compiler.linking.words import STOP, level, listed
 
 _LATEX_TEXT = re.compile(r"\\(?:text|mathrm|mathit|textbf|operatorname)\s*\{")
 _COMMENT = re.compile(
