@@ -141,7 +141,7 @@ class Model:
             "messages": list(messages),
             "temperature": self.section.temperature,
             "max_tokens": self.section.max_tokens,
-            "timeout": max(0.1, min(self.section.timeout_s, seconds)),
+            "timeout": _timeout(self.section.timeout_s, seconds),
             "max_retries": 0,
             "drop_params": True,
         }
@@ -309,3 +309,16 @@ if __name__ == "__main__":
     from okf_agent.model_check import main
 
     raise SystemExit(main())
+
+
+def _timeout(most: float, seconds: float) -> float:
+    """`most`, or the half, quarter, … of it that is nearest above `seconds`.
+
+    LiteLLM keeps a client with its open connections for every limit it was ever given: they must not all differ.
+
+    >>> _timeout(120, 600), _timeout(120, 119.5), _timeout(120, 44)
+    (120, 120, 60.0)
+    """
+    while most / 2 >= max(seconds, 0.1):
+        most /= 2
+    return most

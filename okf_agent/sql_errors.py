@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from okf_agent.query_error import QueryError
+from okf_agent.query_error import PASSING, QueryError
 from okf_agent.sql_refusals import NEVER
 from okf_agent.sql_text import significant
 
@@ -161,6 +161,8 @@ def _help(error: psycopg.Error, state: str, sql: str, ask: Ask) -> list[str]:
         return _near_functions(_names_at(error, sql), ask)
     if state == "22P02":
         return _enum_labels(_message(error), ask)
+    if state in PASSING:
+        return ["This may pass: the same query can be sent again, or one that sorts and joins less."]
     return []
 
 

@@ -163,7 +163,7 @@ def _run_sql(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         return ToolResult(prompts.say("repeated"), sql_attempts=1)
     result, seconds = _query(sql, context.database)
     if isinstance(result, QueryError):
-        if not result.lost:  # the same query may work once the connection is back
+        if not result.passing:
             context.queries[sql] = str(result)
         return _sql_failed(prompts.say("sql_error", problem=result), seconds)
     context.queries[sql] = ""

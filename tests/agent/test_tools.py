@@ -13,9 +13,10 @@ from support import hubs
 
 from okf_agent import tools
 from okf_agent.arguments import ArgumentError, parse_arguments
-from okf_agent.database import Database
+from okf_agent.database import Database, QueryResult
 from okf_agent.engines import Server
 from okf_agent.grounding import Evidence
+from okf_agent.query_error import QueryError
 from okf_agent.reading import PIECE_CHARS
 from okf_agent.tools import Context, ToolResult
 from okf_agent.written_calls import calls_in_text, sql_in_text
@@ -237,6 +238,29 @@ def test_the_same_query_is_not_run_again(context: Context) -> None:
     assert first.text.removeprefix("The query failed. ") in second.text
     run(context, "SELECT 1")
     assert "same call before" in run(context, "SELECT 1").text
+
+
+class OutOfOrder:
+    """A database whose first query meets a server out of something, and whose others are answered."""
+
+    def __init__(self, database: Database, sqlstate: str) -> None:
+        self.database = database
+        self.problem: QueryError | None = QueryError("out of order", sqlstate=sqlstate)
+
+    def run(self, sql: str, *, max_rows: int | None = None) -> QueryResult:
+        problem, self.problem = self.problem, None
+        if problem:
+            raise problem
+        return self.database.run(sql, max_rows=max_rows)
+
+
+@pytest.mark.parametrize(("sqlstate", "again"), [("53100", True), ("53300", True), ("53400", False), ("22012", False)])
+def test_the_same_query_is_run_again_where_the_fault_may_have_passed(
+    bundle: Path, database: Database, sqlstate: str, again: bool
+) -> None:
+    context = Context(bundle=bundle, database=OutOfOrder(database, sqlstate), step=1)
+    assert run(context, "SELECT count(*) FROM hubs").failed
+    assert ("[4]" in run(context, "SELECT count(*) FROM hubs").text) is again
 
 
 def test_without_content_nothing_is_run(bundle: Path) -> None:
