@@ -54,12 +54,13 @@ def _first_question(done: Done, question: str | None, model: str | None, yes: bo
     choice = choose_model(model, section.name, section.api_base)
     if choice.name == LOCAL and model is None and section.name != LOCAL:
         click.echo(
-            f"5. First question: no model has its key yet. Put one into .env (see PROVIDERS.md), then: {by_hand}"
+            f"5. First question: no model has its key yet, so nothing is asked. Put one into .env (see PROVIDERS.md), "
+            f"or take the small embedded model, which is often wrong: {by_hand}"
         )
         return 0
     if question is None and not yes:
         if not asking:
-            click.echo(f"5. First question: {by_hand}")
+            click.echo(f"5. First question, by hand: {by_hand}")
             return 0
         example = click.prompt("5. First question", default=example)
     click.echo(f"5. First question, to {choice.name}: {example}")

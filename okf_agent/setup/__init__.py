@@ -6,6 +6,7 @@ Every step looks first and does only what is missing; no file that a person may 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from okf_agent.config import Config, load_config, load_env
 from okf_agent.engines.connection import AGENT_PASSWORD
 from okf_agent.setup import access, drafts, target
 from okf_agent.setup.config_file import add_variables, set_keys
-from okf_agent.setup.gaps import Gap, gaps
+from okf_agent.setup.gaps import Gap, Labels, gaps
 from okf_agent.setup.target import Reached
 from okf_compiler.model import Database
 from okf_compiler.postgres import connect
@@ -70,6 +71,7 @@ def initialise(config: Config, wanted: Wanted, say: Say, ask: Ask) -> Done:
     _announce(say, wanted.file, set_keys(wanted.file, _server_keys(config, reached)))
     if added := add_variables(root / ".env", reached.variables):
         say(f"   .env: {', '.join(added)}")
+    say("   by hand: the keys of database: in config.yaml, the PG* variables in .env")
     load_env(root / ".env")
     config = load_config(root, file=wanted.file if wanted.file.is_file() else None, changes=wanted.changes)
 
@@ -77,14 +79,16 @@ def initialise(config: Config, wanted: Wanted, say: Say, ask: Ask) -> Done:
     granted = access.settle(config, reached, say, ask)
     if granted.password and add_variables(root / ".env", {AGENT_PASSWORD: granted.password}):
         say(f"   .env: {AGENT_PASSWORD}")
-    if granted.user != config.settings.database.agent_user:
+    if granted.user != load_config(root, file=wanted.file).settings.database.agent_user:
         _announce(say, wanted.file, set_keys(wanted.file, {("database", "agent_user"): granted.user}))
 
-    database, found, views = _look(config, goal.name, granted.params)
+    say(f"   by hand: okf-agent prepare {shlex.quote(goal.name)} --print-sql")
+
+    database, labels, views = _look(config, goal.name, granted.params)
     say(f"3. Files to fill in, in {_shown(root, root / 'data' / goal.name)}:")
-    keys = _draft(config, database, found, views, say)
+    keys = _draft(config, database, gaps(database, labels), views, say)
     _announce(say, wanted.file, set_keys(wanted.file, keys))
-    _name_gaps(found, say)
+    say(f"   by hand: the keys of databases.{goal.name}: in config.yaml, any CSV and YAML files of yours")
 
     config = load_config(root, file=wanted.file, changes=wanted.changes)
     say(f"4. Bundle: {_shown(root, config.settings.bundles / goal.name)}")
@@ -93,7 +97,8 @@ def initialise(config: Config, wanted: Wanted, say: Say, ask: Ask) -> Done:
     sources.keep(config, goal.name, stamp)
     for line in report.lines():
         say(f"   {line}")
-    say(f"   again, after every edit: okf-compiler compile {shlex.quote(goal.name)}")
+    _name_gaps(gaps(report.database, labels), say)
+    say(f"   by hand, after every edit: okf-compiler compile {shlex.quote(goal.name)}")
     return Done(config, goal.name, granted.ready, _example(database))
 
 
@@ -119,20 +124,19 @@ def _server_keys(config: Config, reached: Reached) -> Mapping[tuple[str, ...], A
     return keys if section.engine != "server" or len(keys) > 1 else {}
 
 
-def _look(config: Config, name: str, params: Mapping[str, Any]) -> tuple[Database, list[Gap], dict[str, str]]:
-    """The catalogue, its gaps, and the queries of its views."""
+def _look(config: Config, name: str, params: Mapping[str, Any]) -> tuple[Database, Labels, dict[str, str]]:
+    """The catalogue, how many values its columns seem to have, and the queries of its views."""
     from okf_compiler.connections import hidden_columns
     from okf_compiler.readers import catalogue
 
     connection: psycopg.Connection[Any] = connect(params, name)
     with closing(connection):
-        hide = (*config.settings.database.hide, *hidden_columns(config.settings, name))
-        database = catalogue.read(connection, name, hide=hide)
+        database = catalogue.read(connection, name, hide=hidden_columns(config.settings, name))
         if not database.tables:
             told = "\n".join(problem.message for problem in database.problems[:3])
             raise UserError(f"{name} has no table that can be read.\n{told}".strip())
         views = drafts.view_definitions(connection, database)
-        return database, gaps(database, drafts.count_labels(connection, database)), views
+        return database, drafts.count_labels(connection, database), views
 
 
 def _draft(
@@ -157,7 +161,8 @@ def _draft(
             say(f"   {file} is kept as it is{_missing(root / path, database) if key == 'columns' else ''}")
             continue
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8", newline="\n")
+        encoding = "utf-8-sig" if path.suffix == ".csv" else "utf-8"  # spreadsheets take it for something else without
+        (root / path).write_text(text, encoding=encoding, newline="\n")
         say(f"   {file}: {_summary(key, database, len(views))}")
     return keys
 
@@ -172,9 +177,14 @@ def _summary(key: str, database: Database, views: int) -> str:
 
 def _missing(file: Path, database: Database) -> str:
     """Which columns are newer than a dictionary that is kept."""
-    rows = drafts.described(file.read_text(encoding="utf-8", errors="replace"))
-    new = [(t.qualified_name, c.name) for t in database.tables for c in t.columns] if rows else []
-    names = [f"{table}.{column}" for table, column in new if (table, column) not in rows]
+    from okf_compiler.readers import dictionary
+
+    try:
+        rows = {(t.qualified_name.lower(), c.name.lower()) for t in dictionary.read(file).tables for c in t.columns}
+    except UserError as error:
+        return f"; {str(error).splitlines()[0]}"
+    columns = [(t.qualified_name, c.name) for t in database.tables for c in t.columns]
+    names = [f"{table}.{column}" for table, column in columns if (table.lower(), column.lower()) not in rows]
     return f"; not in it: {', '.join(names[:GAPS_SHOWN])}{', …' if len(names) > GAPS_SHOWN else ''}" if names else ""
 
 
@@ -190,9 +200,9 @@ def _name_gaps(found: list[Gap], say: Say) -> None:
 
 def _example(database: Database) -> str:
     """A question about the table that most others refer to."""
-    keys = [(key.ref_schema, key.ref_table) for table in database.tables for key in table.foreign_keys]
+    keys = Counter((key.ref_schema, key.ref_table) for table in database.tables for key in table.foreign_keys)
     bases = [t for t in database.tables if "view" not in t.kind] or list(database.tables)
-    hub = max(bases, key=lambda t: keys.count((t.schema, t.name)))
+    hub = max(bases, key=lambda t: keys[t.schema, t.name])
     return f"How many rows does the table {hub.qualified_name} have?"
 
 

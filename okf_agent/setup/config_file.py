@@ -52,17 +52,12 @@ def add_variables(file: Path, wanted: Mapping[str, str]) -> list[str]:
     """Add variables to a `.env` file that it does not have, or has empty; their names.
 
     A new file is for its owner only.
-
-    Raises:
-        UserError: a value cannot be written in such a file.
     """
     text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n") if file.is_file() else ""
     has = dotenv_values(stream=io.StringIO(text), interpolate=False)
     added = {name: value for name, value in wanted.items() if not has.get(name)}
     for name, value in added.items():
         line = f"{name}={_quoted(value)}"
-        if dotenv_values(stream=io.StringIO(line), interpolate=False) != {name: value}:
-            raise UserError(f"The value of {name} cannot be written into {file}: choose one without line breaks.")
         empty = re.compile(rf"^(?:export )?{name}[ \t]*=[ \t]*$", re.MULTILINE)
         if empty.search(text):
             text = empty.sub(line.replace("\\", r"\\"), text, count=1)
@@ -92,7 +87,14 @@ def _replace(file: Path, text: str, *, secret: bool = False) -> None:
 
 def _load(text: str) -> dict[str, Any]:
     content = yaml.load(text, Loader=yaml.CSafeLoader)
-    return content if isinstance(content, dict) else {}
+    return _unshared(content) if isinstance(content, dict) else {}
+
+
+def _unshared(value: Any) -> Any:
+    """The value with every alias a copy of its own, so that a change of one place shows as one."""
+    if isinstance(value, dict):
+        return {key: _unshared(inner) for key, inner in value.items()}
+    return [_unshared(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _get(content: Any, keys: Sequence[str]) -> Any:

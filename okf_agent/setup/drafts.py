@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ SAMPLE = 5_000
 ENOUGH = 50
 """Rows from which few different values mean something."""
 SAMPLED_TABLES = 300
+SAMPLING_SECONDS = 20
 SAMPLED_TYPES = ("text", "character", "bpchar", "smallint", "integer")
 RULES_ASKED = 10
 AMOUNTS_FROM = 4
@@ -30,11 +32,14 @@ AMOUNTS_FROM = 4
 def count_labels(connection: psycopg.Connection[Any], database: Database) -> Labels:
     """How many different values a sample of each column holds, where its type allows labels; none for what is slow."""
     counts: dict[tuple[str, str, str], int] = {}
+    end = time.monotonic() + SAMPLING_SECONDS
     for table in [t for t in database.tables if "view" not in t.kind][:SAMPLED_TABLES]:
         keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
         columns = [c.name for c in table.columns if c.type.startswith(SAMPLED_TYPES) and c.name not in keys]
         if not columns:
             continue
+        if time.monotonic() > end:
+            break
         query = sql.SQL("SELECT count(*), {} FROM (SELECT * FROM {} LIMIT {}) AS sample").format(
             sql.SQL(", ").join(sql.SQL("count(DISTINCT {})").format(sql.Identifier(c)) for c in columns),
             sql.Identifier(table.schema, table.name),
@@ -84,14 +89,6 @@ def _known(table: Table, column: Column) -> Iterator[str]:
         yield "generated"
 
 
-def described(text: str) -> set[tuple[str, str]]:
-    """(table, column) of every row of a dictionary that was written here, edited or not; empty for another file."""
-    rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
-    if not rows or rows[0][:2] != list(HEADER[:2]):
-        return set()
-    return {(row[0], row[1]) for row in rows[1:] if len(row) > 1 and row[1]}
-
-
 def view_definitions(connection: psycopg.Connection[Any], database: Database) -> dict[str, str]:
     """The query behind each view, by qualified name: the one place where a database keeps rules."""
     rows = connection.execute(
@@ -115,8 +112,9 @@ def glossary(database: Database, gaps: Iterable[Gap], views: Mapping[str, str]) 
         "#    depends_on: []              # names of other rules that this one builds on",
         "rules:",
     ]
+    tables = {table.qualified_name: table for table in database.tables}
     for name, query in views.items():
-        view = next(t for t in database.tables if t.qualified_name == name)
+        view = tables[name]
         words = view.name.replace("_", " ")
         lines += [
             f"  - name: {json.dumps(words[:1].upper() + words[1:], ensure_ascii=False)}",

@@ -17,7 +17,13 @@ _VAGUE_WORDS = """
 """
 VAGUE = frozenset(_VAGUE_WORDS.split())
 """Words that say what kind of thing a column holds and leave open which."""
-ABBREVIATED = re.compile(r"^(?!(?:id|no|of|in|on|at|by|to|is|as|or|url|zip|iso|sku)$)(?:[^aeiouy\d]{2,}|[a-z]{1,2})$")
+_SHORT_WORDS = """
+    act add age aid all and any art as at bed big bid box bus buy by car cut day dry due end eye far fax fee fit for gas
+    go has hot id in ip is iso job key kit lab law lat leg lon lot low map max min net new no of oil old on or out own
+    pay pet per ph pin raw red row run sea sex sku sub sun tag tax tip to top two up url use via vip war way web xml zip
+"""
+ABBREVIATED = re.compile(rf"^(?!(?:{'|'.join(_SHORT_WORDS.split())})$)(?:[^aeiouy\d]{{2,}}|[a-z]{{1,3}})$")
+"""A word without a vowel, or a short one that is no word."""
 FEW = 12
 """So many different values at most are labels, whose meanings somebody knows."""
 LEAST = 2.0

@@ -128,7 +128,7 @@ def reach(target: Target) -> Reached:
             return Reached(
                 target,
                 {**params, "password": password} if password else params,
-                connection.info.parameter_status("server_version") or "?",
+                (info.parameter_status("server_version") or "?").partition(" ")[0],
                 str(user),
                 may == "t",
                 {**from_shell, **variables},
