@@ -67,7 +67,7 @@ def seconds_at_terminal(cwd: Path) -> float:
     """From starting okf-agent at a pseudo-terminal until its editor takes input."""
     start = time.perf_counter()
     child = pexpect.spawn(str(AGENT), cwd=str(cwd), dimensions=(40, 100), env={**os.environ, "TERM": "xterm"})
-    child.expect_exact("shop (bundle)> ")
+    child.expect_exact("shop (bundle)>")
     seconds = time.perf_counter() - start
     child.close(force=True)
     return seconds
