@@ -42,6 +42,8 @@ from okf_compiler.settings import UserError
 RUNS_FILE = "runs.jsonl"
 LOCK_SECONDS = 30
 """How long another writer of runs.jsonl is waited for; a line takes it milliseconds."""
+BEGINNING_SECONDS = 60
+"""How old a lock without a steps file may be; an older one is of a run that died before its first word."""
 SAMPLE_CHARS = 500
 """Of a tool result that `trace.rows: sample` keeps."""
 SAMPLE_ROWS = 5
@@ -207,14 +209,15 @@ def close_dead_runs(runs: Path) -> list[str]:
     for lock_file in sorted((runs / "steps").glob("*.lock")):
         lock = FileLock(lock_file, timeout=0, mode=0o600)
         try:
+            touched = lock_file.stat().st_mtime  # taking the lock touches it
             lock.acquire()
         except (Timeout, OSError):
             continue
         steps = lock_file.with_suffix(".jsonl")
         try:
-            if not steps.exists():
+            if not steps.exists() and time.time() - touched < BEGINNING_SECONDS:
                 continue  # a run that is just about to begin
-            if _close_dead(runs, steps):
+            if steps.exists() and _close_dead(runs, steps):
                 closed.append(lock_file.stem)
         finally:
             lock.release()

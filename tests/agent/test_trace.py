@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -279,3 +280,58 @@ def test_old_steps_are_deleted_and_lines_kept(tmp_path: Path) -> None:
     assert recorders[0].steps.exists()
     delete_old_steps(tmp_path, 90)
     assert [r.steps.exists() for r in recorders] == [False, True] and len(lines(tmp_path)) == 2
+
+
+DYING = """
+import sys
+from pathlib import Path
+from okf_agent.config import TraceSection
+from okf_agent.run import Notice, Run
+from okf_agent.trace import Header, Recorder
+print("ready", flush=True)
+while True:
+    with Recorder(Path(sys.argv[1]), Header(database="d", model="m", question="q", mode="raw"), TraceSection()) as r:
+        r.on_event(Notice("x" * 20_000))
+        r.finish(Run("submitted", r.tally))
+"""
+
+
+@posix
+def test_whole_runs_killed_at_any_moment_each_leave_one_whole_line(tmp_path: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", DYING, str(tmp_path)], stdout=subprocess.PIPE) for _ in range(3)]
+    for number, writer in enumerate(writers):
+        assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
+        time.sleep(0.05 * number)
+        writer.kill()
+        writer.communicate()
+    close_dead_runs(tmp_path)
+    assert close_dead_runs(tmp_path) == []
+    began = [file.stem for file in (tmp_path / "steps").glob("*.jsonl") if file.read_bytes().count(b"\n")]
+    assert sorted(line["run_id"] for line in lines(tmp_path)) == sorted(began)
+    for lock in (tmp_path / "steps").glob("*.lock"):  # died before its first word
+        assert not lock.with_suffix(".jsonl").exists()
+        os.utime(lock, (1, 1))
+    assert close_dead_runs(tmp_path) == [] and not [*(tmp_path / "steps").glob("*.lock")]
+
+
+def test_starts_at_once_close_a_dead_run_once(tmp_path: Path) -> None:
+    with living_run(tmp_path) as (process, run_id):
+        process.kill()
+        process.wait()
+    closed: list[str] = []
+    starts = [threading.Thread(target=lambda: closed.extend(close_dead_runs(tmp_path))) for _ in range(8)]
+    for start in starts:
+        start.start()
+    for start in starts:
+        start.join()
+    assert closed == [run_id] and [line["run_id"] for line in lines(tmp_path)] == [run_id]
+
+
+@pytest.mark.parametrize(("rows", "kept"), [("full", 9), ("sample", 5), ("none", 0)])
+def test_the_answers_rows_are_kept_as_far_as_wanted(
+    tmp_path: Path, rows: Literal["full", "sample", "none"], kept: int
+) -> None:
+    with Recorder(tmp_path, header(), TraceSection(rows=rows)) as recorder:
+        recorder.on_event(Answered(Answer("SELECT 1", "x", 9, "ran"), (), ("n",), tuple((str(n),) for n in range(9))))
+        finish(recorder)
+    assert len(next(s["rows"] for s in read_steps(recorder.steps) if s["event"] == "Answered")) == kept
