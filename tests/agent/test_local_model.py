@@ -9,11 +9,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from okf_agent import local_model
+from okf_agent.ask import Workspace
+from okf_agent.config import Price, load_config
 from okf_agent.weights import CODER, cache_folder
 from okf_compiler.settings import UserError
 
@@ -141,3 +144,15 @@ def test_weights_that_are_not_weights_are_one_message(cache: Path) -> None:
         file.truncate(CODER.size)
     with pytest.raises(UserError, match="local model's server"), local_model.serve(cache):
         pass
+
+
+def test_the_embedded_model_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def serve(**_: object) -> Iterator[str]:
+        yield "http://127.0.0.1:9/v1"
+
+    (tmp_path / "config.yaml").write_text("{}\n", encoding="utf-8")
+    monkeypatch.setattr(local_model, "serve", serve)
+    with Workspace(load_config(tmp_path)) as workspace:
+        model = workspace.model("local")
+    assert model.section.prices[model.name] == Price(input=0, output=0)
