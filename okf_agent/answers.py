@@ -26,7 +26,7 @@ ENDS = {
     "time_limit": "its time was over (agent.max_seconds)",
     "token_limit": "it used all its tokens (agent.max_tokens)",
     "cost_limit": "it reached its cost limit (agent.max_cost_usd)",
-    "no_tool_calls": "the model went on talking instead of handing in an answer",
+    "no_tool_calls": "the model went on talking, or in circles, instead of handing in an answer",
     "interrupted": "it was interrupted",
 }
 """Why a run ended without a submitted answer."""
