@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ def _first_question(done: Done, question: str | None, model: str | None, yes: bo
     from okf_agent.providers import LOCAL, choose_model
 
     example = question or done.example
-    by_hand = f'okf-agent ask --db {done.name} "{example}"'
+    by_hand = f'okf-agent ask --db {shlex.quote(done.name)} "{example}"'
     section = done.config.model
     choice = choose_model(model, section.name, section.api_base)
     if choice.name == LOCAL and model is None and section.name != LOCAL:

@@ -16,9 +16,10 @@ from typing import Any
 import psycopg
 
 from okf_agent import sources
-from okf_agent.config import Config, load_config, load_env
+from okf_agent.config import Config, load_config
 from okf_agent.engines.connection import AGENT_PASSWORD
 from okf_agent.setup import access, drafts, target
+from okf_agent.setup.access import Person
 from okf_agent.setup.config_file import add_variables, set_keys
 from okf_agent.setup.gaps import Gap, Labels, gaps
 from okf_agent.setup.target import Reached
@@ -68,20 +69,16 @@ def initialise(config: Config, wanted: Wanted, say: Say, ask: Ask) -> Done:
     say(f"1. Connection: {goal.name} on {reached.place['host']}:{reached.place['port']}, "
         f"PostgreSQL {reached.version}, as {reached.user}.")  # fmt: skip
     root = config.settings.root
-    _announce(say, wanted.file, set_keys(wanted.file, _server_keys(config, reached)))
-    if added := add_variables(root / ".env", reached.variables):
-        say(f"   .env: {', '.join(added)}")
+    _announce(say, wanted.file, set_keys(wanted.file, _server_keys(_of_file(root, wanted.file), reached)))
+    _keep_variables(root, reached.variables, say)
     say("   by hand: the keys of database: in config.yaml, the PG* variables in .env")
-    load_env(root / ".env")
-    config = load_config(root, file=wanted.file if wanted.file.is_file() else None, changes=wanted.changes)
+    config = load_config(root, file=wanted.file, changes=wanted.changes)
 
     say(f"2. Read-only role {config.settings.database.agent_user}:")
-    granted = access.settle(config, reached, say, ask)
-    if granted.password and add_variables(root / ".env", {AGENT_PASSWORD: granted.password}):
-        say(f"   .env: {AGENT_PASSWORD}")
-    if granted.user != load_config(root, file=wanted.file).settings.database.agent_user:
+    person = Person(say, ask, lambda password: _keep_variables(root, {AGENT_PASSWORD: password}, say))
+    granted = access.settle(config, reached, person)
+    if granted.user != _of_file(root, wanted.file).settings.database.agent_user:
         _announce(say, wanted.file, set_keys(wanted.file, {("database", "agent_user"): granted.user}))
-
     say(f"   by hand: okf-agent prepare {shlex.quote(goal.name)} --print-sql")
 
     database, labels, views = _look(config, goal.name, granted.params)
@@ -110,6 +107,16 @@ def _refuse_documents(config: Config, name: str) -> None:
             "Move them away if its tables are to come from the server's catalogue.",
             status=2,
         )
+
+
+def _of_file(root: Path, file: Path) -> Config:
+    """The configuration without what was given for this call."""
+    return load_config(root, file=file if file.is_file() else None)
+
+
+def _keep_variables(root: Path, variables: Mapping[str, str], say: Say) -> None:
+    if added := add_variables(root / ".env", variables):
+        say(f"   .env: {', '.join(added)}")
 
 
 def _server_keys(config: Config, reached: Reached) -> Mapping[tuple[str, ...], Any]:

@@ -29,11 +29,20 @@ class Access:
     """Whether it is the role for questions; else it is whoever connected, for the catalogue alone."""
     user: str
     params: Mapping[str, Any] = field(repr=False)
-    password: str | None = field(default=None, repr=False)
-    """What `.env` has to learn."""
 
 
-def settle(config: Config, reached: Reached, say: Callable[[str], None], ask: Callable[[str], bool]) -> Access:
+@dataclass(frozen=True)
+class Person:
+    """Whoever runs `init`."""
+
+    say: Callable[[str], None]
+    ask: Callable[[str], bool]
+    """A question, answered with yes or no."""
+    keep: Callable[[str], None]
+    """Takes the role's password into `.env`; done before the server learns it."""
+
+
+def settle(config: Config, reached: Reached, person: Person) -> Access:
     """The role of config.yaml if it can read and nothing more; else made here, or its statements shown.
 
     Raises:
@@ -41,16 +50,18 @@ def settle(config: Config, reached: Reached, say: Callable[[str], None], ask: Ca
     """
     agent, name = config.settings.database.agent_user, reached.target.name
     if reached.user == agent:
-        return _as_connected(config, reached, say)
+        trouble = _trouble(_server(reached, agent, _password(reached)), config, name)
+        says = f"{trouble}; `okf-agent doctor {name}` shows it all" if trouble else "it can read, and nothing more"
+        return _as_connected(reached, says, not trouble, person)
     server = _server(reached, agent, os.environ.get(AGENT_PASSWORD))
     exists = _exists(server, name, agent)
     trouble = _trouble(server, config, name) if exists else "there is no such role yet"
     if not trouble:
-        say("   it can read, and nothing more")
+        person.say("   it can read, and nothing more")
         return Access(True, agent, server.agent)
     if not reached.may_make_roles and not _trouble(_server(reached, reached.user, _password(reached)), config, name):
-        say(f"   {reached.user} can read and nothing more, so questions are asked as {reached.user}")
-        return _as_connected(config, reached, say, quiet=True)
+        says = f"{reached.user} can read and nothing more, so questions are asked as {reached.user}"
+        return _as_connected(reached, says, True, person)
     if exists and "password" in trouble:
         raise UserError(
             f"There is a role {agent} on this server already, and {trouble}.\nPut its password into .env as "
@@ -58,47 +69,47 @@ def settle(config: Config, reached: Reached, say: Callable[[str], None], ask: Ca
         )
     statements = role.statements(server, name, config)
     needed = statements[: next((i for i, s in enumerate(statements) if s.startswith(EVERYONE)), None)]
-    say(f"   {trouble}. What makes it, in {name}:")
+    person.say(f"   {trouble}. What makes it, in {name}:")
     for statement in needed:
-        say(f"     {statement}")
-    if reached.may_make_roles and ask(f"Run this as {reached.user} now?"):
-        return _make(config, server, reached, exists, say)
-    say(
+        person.say(f"     {statement}")
+    if reached.may_make_roles and person.ask(f"Run this as {reached.user} now?"):
+        return _make(config, server, reached, exists, person)
+    person.say(
         f"   Not done. Run this again with --yes as someone who may, or let a DBA run it (`okf-agent prepare {name} "
         f"--print-sql` prints it), with its password in .env as {AGENT_PASSWORD}; then `okf-agent init {name}`."
     )
     return Access(False, agent, reached.params)
 
 
-def _as_connected(config: Config, reached: Reached, say: Callable[[str], None], *, quiet: bool = False) -> Access:
+def _as_connected(reached: Reached, says: str, ready: bool, person: Person) -> Access:
     """The login of the connection is the one for questions."""
     password = _password(reached)
     other = os.environ.get(AGENT_PASSWORD)
     if password and other and other != password:
         raise UserError(f"{AGENT_PASSWORD} in .env is not the password of {reached.user}: correct it there.")
-    if not quiet:
-        trouble = _trouble(_server(reached, reached.user, password), config, reached.target.name)
-        say(f"   {trouble}" if trouble else "   it can read, and nothing more")
-        return Access(not trouble, reached.user, reached.params, password)
-    return Access(True, reached.user, reached.params, password)
+    person.say(f"   {says}")
+    if password:
+        person.keep(password)
+    return Access(ready, reached.user, reached.params)
 
 
-def _make(config: Config, server: Server, reached: Reached, exists: bool, say: Callable[[str], None]) -> Access:
+def _make(config: Config, server: Server, reached: Reached, exists: bool, person: Person) -> Access:
     """Run the statements, with a password nobody has to invent if the role is new."""
     agent, name = config.settings.database.agent_user, reached.target.name
     password = server.agent.get("password")
     if password is None and not exists:
         password = secrets.token_urlsafe(PASSWORD_BYTES)
+        person.keep(password)
     server = _server(reached, agent, password)
     for missed in role.ensure_role(server, name, config):
-        say(f"   not done: {missed}")
+        person.say(f"   not done: {missed}")
     if trouble := _trouble(server, config, name):
         raise UserError(
             f"{agent} was given its rights, and still {trouble}.\n"
             f"`okf-agent doctor {name}` shows what it can do. Another role: --set database.agent_user=NAME."
         )
-    say("   made; it can read, and nothing more")
-    return Access(True, agent, server.agent, password)
+    person.say("   made; it can read, and nothing more")
+    return Access(True, agent, server.agent)
 
 
 def _trouble(server: Server, config: Config, name: str) -> str:

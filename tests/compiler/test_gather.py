@@ -15,7 +15,7 @@ from okf_compiler.compile import compile_database
 from okf_compiler.gather import Sources, gather
 from okf_compiler.live.claims import claims
 from okf_compiler.model import Database
-from okf_compiler.settings import Settings, UserError, load_settings
+from okf_compiler.settings import Settings, UserError, list_databases, load_settings
 from okf_compiler.validate import validate
 
 
@@ -142,3 +142,24 @@ def test_a_live_database_with_dbt_a_dictionary_and_a_glossary(
     share = bundle.concepts["knowledge/food-share"].body
     assert "/knowledge/food-orders.md" in share and "/knowledge/orders.md" in share
     assert "order_total over 100" in bundle.concepts["knowledge/large-orders"].body
+
+
+def test_the_sources_that_config_yaml_records_are_read_too(tmp_path: Path) -> None:
+    """Beside those of the command line; one path or a list, from the workspace's folder."""
+    (tmp_path / "data" / "pets").mkdir(parents=True)
+    (tmp_path / "data" / "pets" / "pets_schema.txt").write_text("CREATE TABLE cats (name text);", encoding="utf-8")
+    (tmp_path / "mine.csv").write_text("table,column,description\ncats,name,What it listens to\n", encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text("rules:\n  - {name: Old cat, definition: ten years}\n", encoding="utf-8")
+    more = tmp_path / "more.yaml"
+    more.write_text("rules:\n  - {name: Kitten, definition: below one year}\n", encoding="utf-8")
+    config = {"databases": {"pets": {"columns": "mine.csv", "rules": ["rules.yaml"]}}}
+    database = gather(load_settings(tmp_path, config), "pets", Sources(rules=(more,)))
+    assert database.tables[0].columns[0].meaning == "What it listens to"
+    assert [rule.name for rule in database.rules] == ["Old cat", "Kitten"]
+
+
+def test_a_database_of_the_server_is_known_by_its_name() -> None:
+    settings = load_settings(Path("/nowhere"), {"databases": {"pagila": {"from": "configured"}, "shop": {"hide": []}}})
+    assert {name: d.live for name, d in list_databases(settings).items()} == {"pagila": True}
+    with pytest.raises(UserError, match=r"databases\.pagila\.from: (?!.*secret)"):
+        load_settings(Path("/nowhere"), {"databases": {"pagila": {"from": "postgresql://me:secret@host/db"}}})

@@ -163,3 +163,18 @@ def test_a_file_that_is_no_dictionary_is_refused(tmp_path: Path, text: str) -> N
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nowhere\.csv cannot be read"):
         read(tmp_path / "nowhere.csv")
+
+
+def test_cells_for_whoever_fills_it_in_are_no_meaning_and_no_problem(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_text(
+        "table,column,description,known,to do\n"
+        "orders,,,table,describe the table\n"
+        "orders,id,,integer; primary key,describe\n"
+        "orders,state,Where it stands,text,\n",
+        encoding="utf-8",
+    )
+    database = read(file)
+    assert database.problems == ()
+    assert [(c.name, c.meaning) for c in database.tables[0].columns] == [("id", None), ("state", "Where it stands")]
+    assert (database.tables[0].description, database.tables[0].primary_key) == (None, ())

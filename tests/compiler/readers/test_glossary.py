@@ -114,3 +114,8 @@ def test_two_names_that_make_one_id(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_at_all_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         glossary(tmp_path, text)
+
+
+def test_a_glossary_that_has_only_begun_has_no_rules_and_no_problem(tmp_path: Path) -> None:
+    database = glossary(tmp_path, "rules:\n# - name: later\n")
+    assert (database.rules, database.problems) == ((), ())
