@@ -110,8 +110,8 @@ def test_a_session(workspace: Workspace) -> None:
         assert max(map(len, screen.splitlines())) <= 80
         with Terminal([AGENT], workspace.root, width=200) as again:
             again.wait_for(READY, seconds=SECONDS)
-            again.press("Up", "Up")
-            again.wait_for(f"{READY} /save mine.csv")
+            again.press("Up")
+            again.wait_for("... one question?", seconds=20)
     assert (workspace.root / "mine.csv").read_text(encoding="utf-8") == "mine\n4711\n"
     history = workspace.root / ".okf" / "history"
     assert QUESTION in history.read_text(encoding="utf-8")
