@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from okf_compiler.linking.infer import inferred
 from okf_compiler.linking.links import Link, Links, Target
-from okf_compiler.linking.profiles import Profiles, vocabulary
+from okf_compiler.linking.profiles import Profiles
 from okf_compiler.linking.reach import reach
 from okf_compiler.linking.rule_names import spoken
 from okf_compiler.linking.stated import Names, dependencies, named_columns, named_rules
+from okf_compiler.linking.vocabulary import vocabulary
 from okf_compiler.model import Database, Rule
 
 __all__ = ["Link", "Links", "Target", "link", "unlinked"]

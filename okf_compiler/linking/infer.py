@@ -81,9 +81,9 @@ def _mentions(
     rule: Rule, known: bool, profiles: Profiles, names: Container[str], hidden: Sequence[Named]
 ) -> Iterator[Mention]:
     if rule.type == ILLUSTRATION:
-        found = [] if known else mentions(rule.name, "title", profiles.split, names)
+        found = [] if known else mentions(rule.name, "title", profiles.words.split, names)
     else:
-        found = mentions(hide(rule.definition, hidden), "definition", profiles.split, names)
+        found = mentions(hide(rule.definition, hidden), "definition", profiles.words.split, names)
     for mention in found:
         if mention.text.lower() not in profiles.by_value:
             yield mention

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from okf_compiler.linking.words import STOP, level, listed
@@ -53,7 +53,7 @@ class _Reading:
         self.before: list[str] = []
         self.takes_values = False
 
-    def add(self, words: list[str], start: int, end: int) -> None:
+    def add(self, words: Iterable[str], start: int, end: int) -> None:
         if not self.words:
             self.start = start
         self.words += words
@@ -76,7 +76,7 @@ class _Reading:
             self.before = []
 
 
-def mentions(text: str, place: str, split: Callable[[str], list[str]], names: Container[str]) -> list[Mention]:
+def mentions(text: str, place: str, split: Callable[[str], Iterable[str]], names: Container[str]) -> list[Mention]:
     """The phrases of a text, in order. `split` takes identifiers apart; `names` are left out, and end a phrase."""
     if "\\" in text or "_{" in text:
         text = _SUBSCRIPT.sub(r"\1_\2", text.replace("\\_", "_").replace("\\%", "%"))

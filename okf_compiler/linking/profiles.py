@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from okf_compiler.linking.links import Target
-from okf_compiler.linking.words import GENERIC, SHORT_FOR, STOP, compound, level, pieces
+from okf_compiler.linking.vocabulary import Vocabulary
+from okf_compiler.linking.words import GENERIC, SHORT_FOR, STOP, level, pieces
 from okf_compiler.model import Database, Table
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -20,8 +21,7 @@ _TYPE = re.compile(
     r"(?:\s*\([^)]*\))?(?:\s+(?:field|column|value))?[\s.,:]*"
 )
 _LISTED = re.compile(
-    r"(?:possible |allowed |valid |accepted )?(?:values?|options|categories|levels)\b[^:;.(]{0,30}[:=]?\s*"
-    r"((?:'[^']+'|[^.;)]+)+)",
+    r"(?:values?|options|categories|levels)\b[^:;.(]{0,30}[:=]?\s*((?:'[^']+'|[^.;)]+)+)",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(
@@ -30,8 +30,12 @@ _ASIDE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _QUOTED = re.compile(r"(?<!\w)'([^'\n]{1,40})'(?!\w)|\"([^\"\n]{1,40})\"|“([^”\n]{1,40})”|‘([^’\n]{1,40})’")
+_LISTS = ("value", "options", "categories", "levels")
+_IS_ASIDE = ("value", "e.g.", "example", "such as", "null")
+_IS_KEY = ("key", "pk", "fk", "unique")
+"""What must stand in a meaning, in lower case, for the patterns to be worth trying: most meanings have none of it."""
 _MANY = 60
-_ENUM = re.compile(r"\w+_enum\b")
+_QUOTE = re.compile(r"['\"“‘]")
 _KEY = re.compile(r"\bPK\b|\bFK\b|primary[ -]key|foreign[ -]key|\bunique (?:\w+ ){0,3}identifier", re.IGNORECASE)
 
 
@@ -51,10 +55,9 @@ class Profile:
 class Profiles:
     """All profiles of a database. Keys are left out: a rule that speaks of an order does not use `order_id`."""
 
-    def __init__(self, database: Database, words: frozenset[str]) -> None:
-        self._is_word = words.__contains__
-        self._sorted = sorted(words)
-        self._entities = frozenset(term for table in database.tables for term in self.split(table.name))
+    def __init__(self, database: Database, words: Vocabulary) -> None:
+        self.words = words
+        self._entities = frozenset(term for table in database.tables for term in self.words.split(table.name))
         self.items: list[Profile] = [p for table in database.tables for p in self._of_table(table)]
         self._count: Counter[str] = Counter()
         self.by_value: dict[str, list[int]] = defaultdict(list)
@@ -119,14 +122,14 @@ class Profiles:
 
     def _of_table(self, table: Table) -> Iterator[Profile]:
         keys = {name for key in table.foreign_keys for name in key.columns} | set(table.primary_key)
-        about = self.split(table.name)
+        about = self.words.split(table.name)
         for column in table.columns:
-            if column.name in keys or _KEY.search(column.meaning or ""):
+            if column.name in keys or _is_key(column.meaning or ""):
                 continue
             if column.fields:
-                outer = [*about, *self.split(column.name)]
+                outer = [*about, *self.words.split(column.name)]
                 for field in column.fields:
-                    steps = [self.split(step) for step in field.path[:-1]]
+                    steps = [self.words.split(step) for step in field.path[:-1]]
                     target = Target(table=table.qualified_name, column=column.name, path=field.path)
                     inside = steps[-1] if steps else outer
                     about_field = [*outer, *(word for step in steps for word in step)]
@@ -136,14 +139,14 @@ class Profiles:
                 yield self._profile(target, column.name, column.meaning or "", about, about, column.enum_labels)
 
     def _profile(
-        self, target: Target, name: str, meaning: str, about: list[str], owner: list[str], labels: Sequence[str]
+        self, target: Target, name: str, meaning: str, about: Iterable[str], owner: Iterable[str], labels: Sequence[str]
     ) -> Profile:
         said = [word.lower() for word in _WORD.findall(_core(meaning))]
         words = [word for word in said if word not in STOP]
         parts: dict[str, int] = {}
         count = 0
         for piece in pieces(name):
-            cut = [piece] if piece in words or len(piece) < 4 else compound(piece, words, self._is_word)
+            cut = (piece,) if piece in words or len(piece) < 4 else self.words.compound(piece, words)
             for part in cut:
                 if len(part) > 1 and part not in STOP:
                     count = self._add_part(parts, count, part, words, said)
@@ -160,62 +163,51 @@ class Profiles:
 
     def _add_part(self, parts: dict[str, int], count: int, part: str, words: list[str], said: list[str]) -> int:
         """Add one piece of a name with what it may stand for; returns the next part's number."""
-        if part in words or part in SHORT_FOR or self._is_word(part):
+        if part in words or part in SHORT_FOR or part in self.words:
             parts.setdefault(level(part), count)
             return count + 1
-        for start in range(len(said) - len(part) + 1) if len(part) < 6 else ():
-            if all(said[start + i][0] == letter for i, letter in enumerate(part)):
+        if len(part) < 6:
+            initials = "".join(word[0] for word in said)
+            start = initials.find(part)
+            while start >= 0:
                 for word in said[start : start + len(part)]:
                     if word not in STOP:
                         parts.setdefault(level(word), count)
                         count += 1
+                start = initials.find(part, start + 1)
         parts.setdefault(level(part), count)
         if len(part) > 2:
-            for word in self._beginning_with(part):
+            for word in self.words.beginning_with(part):
                 parts.setdefault(level(word), count)
         return count + 1
 
-    def _beginning_with(self, stub: str) -> list[str]:
-        start = bisect_left(self._sorted, stub)
-        found = self._sorted[start : start + 12]
-        return [word for word in found if word.startswith(stub)]
 
-    def split(self, name: str) -> list[str]:
-        """The words of an identifier, levelled."""
-        found = []
-        for piece in pieces(name):
-            found += [piece] if len(piece) < 6 or self._is_word(piece) else compound(piece, (), self._is_word)
-        return [level(word) for word in found if word not in STOP]
+def _is_key(meaning: str) -> bool:
+    """Whether the meaning says that the column is a key."""
+    return _has(meaning, _IS_KEY) and bool(_KEY.search(meaning))
 
 
 def _core(meaning: str) -> str:
     """The meaning without its type, its lists of values and its examples."""
-    return _ASIDE.sub(" ", _TYPE.sub("", meaning))
+    kind = _TYPE.match(meaning)
+    meaning = meaning[kind.end() :] if kind else meaning
+    return _ASIDE.sub(" ", meaning) if _has(meaning, _IS_ASIDE) else meaning
+
+
+def _has(meaning: str, marks: Iterable[str]) -> bool:
+    lower = meaning.lower()
+    return any(mark in lower for mark in marks)
 
 
 def _listed(meaning: str) -> list[str]:
     """The values that a meaning lists, quoted or after `values:`."""
-    quoted = [next(filter(None, groups)) for groups in _QUOTED.findall(meaning)]
+    quoted = [next(filter(None, groups)) for groups in _QUOTED.findall(meaning)] if _QUOTE.search(meaning) else []
     if quoted:
         return quoted if len(quoted) > 1 else []
-    match = _LISTED.search(meaning)
+    match = _LISTED.search(meaning) if "," in meaning and _has(meaning, _LISTS) else None
     if not match or "," not in match[1]:
         return []
     return [value.strip().rstrip(".") for value in match[1].split(",") if 0 < len(value.strip()) <= 40]
-
-
-def vocabulary(database: Database) -> frozenset[str]:
-    """The words of the database's own documents, without what is only ever a column's name in a rule."""
-    texts: list[str] = []
-    names: set[str] = set()
-    for table in database.tables:
-        for column in table.columns:
-            names.add(column.name.lower())
-            texts.append(column.meaning or "")
-            texts += [field.meaning for field in column.fields]
-    rules = (f"{rule.name} {rule.description} {rule.definition}" for rule in database.rules)
-    words = {*_WORD.findall(_ENUM.sub(" ", " ".join(texts)).lower())}
-    return frozenset(words | {*_WORD.findall(" ".join(rules).lower())} - names)
 
 
 def begins(word: str) -> str:

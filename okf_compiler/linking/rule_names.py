@@ -38,6 +38,7 @@ class RuleNames:
                 short[name].add(rule.id)
         self._short = {name: ids.pop() for name, ids in short.items() if len(ids) == 1}
         self._titles = {words: ids.pop() for words, ids in titles.items() if len(ids) == 1}
+        self._first = {words[0] for words in self._titles}
         lengths: dict[tuple[str, ...], set[int]] = defaultdict(set)
         for words in self._titles:
             lengths[words[:2]].add(len(words))
@@ -45,20 +46,23 @@ class RuleNames:
 
     def find(self, text: str) -> Iterator[Named]:
         """The names in the text, from left to right; the longest of those that begin at one place."""
-        words = [(match[0], match.start(), match.end()) for match in _WORD.finditer(text)]
-        lower = tuple(word.lower() for word, _, _ in words)
+        words = _WORD.findall(text)
+        lower = tuple([word.lower() for word in words])
+        begins = [i for i, word in enumerate(lower) if word in self._first or words[i] in self._short]
+        places = [match.span() for match in _WORD.finditer(text)] if begins else []
         skip = 0
-        for position, (word, start, end) in enumerate(words):
+        for position in begins:
             if position < skip:
                 continue
-            if word in self._short:
-                yield Named(self._short[word], start, end)
+            start, end = places[position]
+            if words[position] in self._short:
+                yield Named(self._short[words[position]], start, end)
                 continue
             for length in self._lengths.get(lower[position : position + 2], ()):
                 rule = self._titles.get(lower[position : position + length])
                 if rule is not None and position + length <= len(words):
                     skip = position + length
-                    yield Named(rule, start, words[skip - 1][2])
+                    yield Named(rule, start, places[skip - 1][1])
                     break
 
 

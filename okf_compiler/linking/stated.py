@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from okf_compiler.linking.links import Link, Target
 from okf_compiler.linking.rule_names import Spoken
-from okf_compiler.linking.words import compound
+from okf_compiler.linking.vocabulary import Vocabulary
 from okf_compiler.model import Column, Database, Rule, Table
 
 _WORD = re.compile(r"\w+")
-_DOTTED = re.compile(r"\w+(?:(?:\.|->>?)'?\w+'?)+")
+_DOTTED = re.compile(r"\b\w++(?:(?:\.|->>?)'?\w++'?)+")
 _STEP = re.compile(r"\.|->>?")
+_HAS_STEP = re.compile(r"(?:\.|->>?)'?\w")
 _BEFORE_FORMULA = re.compile(
     r"(?:[-=<>+*/^(`\"|]|\\times|\\cdot|\\frac\{|\\text\{|\bWHERE|\bAND|\bOR|\bSUM\(|\bAVG\()\s*$"
 )
@@ -85,11 +86,12 @@ def _choose(
 class Names:
     """Columns and fields by what rules call them, in lower case."""
 
-    def __init__(self, database: Database, words: frozenset[str]) -> None:
-        self._is_word = words.__contains__
+    def __init__(self, database: Database, words: Vocabulary) -> None:
+        self._vocabulary = words
         self._columns: dict[str, list[tuple[Table, Column]]] = defaultdict(list)
         self._by_word: dict[str, list[Target]] = defaultdict(list)
         self._phrases: dict[str, set[str]] = defaultdict(set)
+        self._starts: set[str] = set()
         self._plain: dict[str, bool] = {}
         self.table_words: dict[str, set[str]] = {}
         for table in database.tables:
@@ -108,12 +110,15 @@ class Names:
         words = _WORD.findall(lower)
         if words and lower != words[0]:
             self._phrases[words[0]].add(lower)
+        self._starts.update(words[:1])
 
     def words(self, text: str) -> Iterator[tuple[int, Sequence[Target], str]]:
         """(position, what has the name, as it is written) for each name in the text that stands alone."""
         lower = text.lower()
         for match in _WORD.finditer(text):
             word = match[0].lower()
+            if word not in self._starts:
+                continue
             targets = self._by_word.get(word)
             if targets and self._is_name(match, word, text):
                 yield match.start(), targets, match[0]
@@ -125,7 +130,7 @@ class Names:
 
     def paths(self, text: str) -> Iterator[tuple[int, Sequence[Target], str]]:
         """The same for dotted paths: `[schema.][table.]column[.field…]`, also with arrows."""
-        for match in _DOTTED.finditer(text):
+        for match in _DOTTED.finditer(text) if _HAS_STEP.search(text) else ():
             steps = [step.strip("'") for step in _STEP.split(match[0])]
             found = list(dict.fromkeys(self._follow(steps)))
             if found:
@@ -147,7 +152,7 @@ class Names:
     def _is_plain(self, word: str) -> bool:
         """Whether a name is one ordinary word too, as far as can be told: one that is not put together."""
         if word not in self._plain:
-            self._plain[word] = word.isalpha() and len(compound(word, (), self._is_word)) == 1
+            self._plain[word] = word.isalpha() and len(self._vocabulary.compound(word)) == 1
         return self._plain[word]
 
     def _follow(self, steps: Sequence[str]) -> Iterator[Target]:

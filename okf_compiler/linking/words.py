@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 
@@ -61,13 +60,14 @@ SHORT_FOR = {
 
 """What people shorten names to; longer words of the database's own documents are tried before these."""
 
-_SAME = {
+SAME = {
     **SHORT_FOR,
     "percentage": "percent", "percentages": "percent", "mean": "average", "indices": "index", "yearly": "annual",
     "status": "state", "statuses": "state", "expenditure": "cost", "expense": "cost", "expenses": "cost",
     "spending": "cost", "staff": "personnel", "fatality": "death", "fatalities": "death", "dollars": "usd",
     "dollar": "usd", "hours": "hour", "days": "day", "allotted": "allocated",
 }  # fmt: skip
+"""Words that are compared as others."""
 
 
 @lru_cache(maxsize=200_000)
@@ -77,7 +77,7 @@ def level(word: str) -> str:
     >>> level("operational"), level("operations"), level("pct"), level("injuries"), level("injured")
     ('oper', 'oper', 'percent', 'injur', 'injur')
     """
-    known = _SAME.get(word)
+    known = SAME.get(word)
     if known:
         word = known
     if word in GENERIC or not word.isascii():
@@ -96,7 +96,7 @@ def level(word: str) -> str:
                 break
         if word in GENERIC:
             break
-    return _SAME.get(word, word)
+    return SAME.get(word, word)
 
 
 def pieces(name: str) -> list[str]:
@@ -106,74 +106,3 @@ def pieces(name: str) -> list[str]:
     (['scan', 'resol', 'mm'], ['pm', '25', 'conc'], ['budgetallotusd'])
     """
     return [piece.lower() for piece in _PIECES.findall(name)]
-
-
-def compound(name: str, own: Iterable[str], is_word: Callable[[str], bool]) -> list[str]:
-    """A name without marks as the words it is made of, as good as they can be told; lower case.
-
-    `own` are the words of what is said about it, whose beginnings may stand for them. Of all ways to cut the name
-    the one with the fewest and best known pieces is taken; letters that belong to nothing make a piece of their own.
-
-    >>> known = {"water", "quality", "index"}.__contains__
-    >>> compound("waterqualityindex", [], known), compound("hubutilpct", ["hub", "utilization", "percentage"], known)
-    (['water', 'quality', 'index'], ['hub', 'utilization', 'pct'])
-    """
-    by_letter: dict[str, list[str]] = {}
-    for word in own:
-        by_letter.setdefault(word[0], []).append(word)
-    return _cut(name, by_letter, is_word, False) or _cut(name, by_letter, is_word, True)
-
-
-_NEVER = 1e9
-Cut = tuple[float, int, str]
-"""The cost of the best way to here, where its last piece begins, and the word that this piece stands for."""
-
-
-def _cut(
-    name: str, by_letter: Mapping[str, Sequence[str]], is_word: Callable[[str], bool], leftovers: bool
-) -> list[str]:
-    cuts: list[Cut] = [(0.0, 0, "")] + [(_NEVER, 0, "")] * len(name)
-    open_cost, open_at = _NEVER, 0
-    for start in range(len(name)):
-        if leftovers and open_cost < cuts[start][0]:
-            cuts[start] = (open_cost, open_at, name[open_at:start])
-        cost = cuts[start][0]
-        if cost == _NEVER:
-            continue
-        if leftovers:
-            open_cost += 0.9
-            if cost + 2.4 < open_cost:
-                open_cost, open_at = cost + 2.4, start
-        for word in by_letter.get(name[start], ()):
-            for length in _beginnings(name, start, word):
-                total = cost + (1.0 if length == len(word) else 1.2)
-                if total < cuts[start + length][0]:
-                    cuts[start + length] = (total, start, word)
-        for end in range(start + 2, min(len(name), start + 15) + 1):
-            part = name[start:end]
-            if part in _SAME or part in GENERIC or (end - start > 3 and is_word(part)):
-                total = cost + (1.9 if end - start < 3 else 1.4 if part in SHORT_FOR else 1.25)
-                if total < cuts[end][0]:
-                    cuts[end] = (total, start, part)
-    end = len(name)
-    if leftovers and open_cost < cuts[end][0]:
-        cuts[end] = (open_cost, open_at, name[open_at:])
-    found: list[str] = []
-    while end:
-        cost, end, word = cuts[end]
-        if cost == _NEVER:
-            return []
-        found.append(word)
-    return found[::-1]
-
-
-def _beginnings(name: str, start: int, word: str) -> Sequence[int]:
-    """Lengths of the word's beginnings, of three letters or more, or the whole of it, that stand in the name."""
-    if name.startswith(word, start):
-        return (len(word),)
-    if not name.startswith(word[:3], start):
-        return ()
-    length = 3
-    while start + length < len(name) and length < len(word) and name[start + length] == word[length]:
-        length += 1
-    return range(3, length + 1)
