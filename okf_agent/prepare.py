@@ -78,7 +78,7 @@ def find_bundle(config: Config, name: str, given: Path | None, say: Say) -> tupl
     say(f"Compiling {name} from {'the catalogue of its server' if documents.live else documents.folder}")
     report = sources.compile(config, name, compiled)
     if report.problems:
-        say(f"{len(report.problems)} problems in its sources: `okf-compiler compile {name}` lists them")
+        say(f"Problems in its sources: {len(report.problems)}. `okf-compiler compile {name}` lists them")
     sources.keep(config, name, stamp)
     return compiled, documents
 

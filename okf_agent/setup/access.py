@@ -105,8 +105,8 @@ def _make(config: Config, server: Server, reached: Reached, exists: bool, person
         person.say(f"   not done: {missed}")
     if trouble := _trouble(server, config, name):
         raise UserError(
-            f"{agent} was given its rights, and still {trouble}.\n"
-            f"`okf-agent doctor {name}` shows what it can do. Another role: --set database.agent_user=NAME."
+            f"Still, {trouble}. What was refused to {reached.user} needs a superuser or the owner of the tables: let "
+            f"one run the above, then `okf-agent init {name}`. `okf-agent doctor {name}` shows what the role can do."
         )
     person.say("   made; it can read, and nothing more")
     return Access(True, agent, server.agent)

@@ -231,6 +231,17 @@ def test_a_login_that_can_only_read_is_the_role(gym: Gym) -> None:
     assert 'okf-agent ask --db gym "How many rows does the table members have?"' in again.stdout
 
 
+def test_who_may_make_roles_and_owns_nothing_learns_what_is_missing(gym: Gym) -> None:
+    gym.run("CREATE ROLE gym_maker LOGIN CREATEROLE")
+    root = gym.workspace("maker", CONFIG.replace("gym_reader", "gym_other"))
+    result = gym.init(root, "--yes", "--from", gym.url("gym_maker", ""))
+    assert result.returncode == 1
+    assert "not done: GRANT SELECT ON ALL TABLES" in result.stdout
+    assert "What was refused to gym_maker needs a superuser or the owner of the tables" in result.stderr
+    gym.run('GRANT SELECT ON ALL TABLES IN SCHEMA public TO "gym_other"')
+    assert gym.init(root, "gym", "--no-question").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
