@@ -20,7 +20,7 @@ from psycopg import sql as psycopg_sql
 from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_admin
-from okf_agent.role_facts import STATE, Facts, read_facts
+from okf_agent.role_facts import ACTING_ROUTINES, NEEDED_ROUTINES, STATE, Facts, read_facts
 from okf_compiler.settings import UserError
 
 LOCK = 0x6F6B67
@@ -156,6 +156,7 @@ def statements(server: Server, database: str, config: Config) -> list[str]:
         *(f"{s};" for s in _rights(want, facts)),
         "-- What follows takes rights from everyone else too. Leave it out if others need them here.",
         *(f"{s};" for s in _everyone(want, facts)),
+        *(f"{s};" for s in (_looked_up(want) if server.admin is None else ())),
     ]
 
 
@@ -233,6 +234,19 @@ def _everyone(want: Wanted, facts: Facts) -> Iterator[str]:
         yield f"ALTER DEFAULT PRIVILEGES FOR ROLE {_name(owner)} REVOKE EXECUTE ON ROUTINES FROM PUBLIC"
     if acting := [routine for routine in facts.acting if routine not in facts.allowed]:
         yield f"REVOKE EXECUTE ON ROUTINE {', '.join(acting)} FROM PUBLIC, {_name(want.role)}"
+
+
+def _looked_up(want: Wanted) -> Iterator[str]:
+    """What depends on the catalogue, for a database that we could not look into: blocks that look for themselves."""
+    role = _name(want.role)
+    yield f"ALTER DEFAULT PRIVILEGES IN SCHEMA {_name(want.schema or 'public')} GRANT SELECT ON TABLES TO {role}"
+    yield "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON ROUTINES FROM PUBLIC"
+    for query, verb, link in (
+        (ACTING_ROUTINES, "REVOKE", f"FROM PUBLIC, {role}"),
+        (NEEDED_ROUTINES, "GRANT", f"TO {role}"),
+    ):
+        loop = f"EXECUTE {_text(f'{verb} EXECUTE ON ROUTINE ')} || routine || {_text(f' {link}')}"
+        yield f"DO $do$ DECLARE routine text; BEGIN FOR routine IN {query} LOOP {loop}; END LOOP; END $do$"
 
 
 def _take(facts: Facts, schema: str, who: str) -> Iterator[str]:

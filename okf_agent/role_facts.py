@@ -26,6 +26,20 @@ ROUTINE = (
 )
 ROUTINES = "FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
 
+_NAMES = ", ".join("'" + name.replace("_", r"\_") + "'" for name in ACTING)
+ACTING_ROUTINES = (
+    f"SELECT {ROUTINE} {ROUTINES} WHERE n.nspname = 'pg_catalog' AND p.prorettype <> 'trigger'::regtype "
+    f"AND (p.oid >= {FIRST_USER_OID} OR p.proname LIKE ANY (ARRAY[{_NAMES}])) ORDER BY 1"
+)
+"""Signatures of the catalogue functions that act, and of functions put into pg_catalog."""
+NEEDED_ROUTINES = (
+    f"SELECT {ROUTINE} {ROUTINES} WHERE p.oid >= {FIRST_USER_OID} AND NOT p.prosecdef "
+    "AND EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid "
+    "AND d.deptype = 'e') AND p.oid IN (SELECT oprcode FROM pg_operator UNION SELECT castfunc FROM pg_cast) "
+    "AND p.provolatile <> 'v' ORDER BY 1"
+)
+"""Signatures behind the operators and casts of extensions' types: without them a column is of no use."""
+
 STATE = f"""
 SELECT md5(string_agg(fact, E'\\n' ORDER BY fact)) FROM (
     SELECT concat_ws(' ', 'class', oid, relname, relnamespace, relowner, relacl) FROM pg_class
@@ -66,9 +80,9 @@ class Facts:
     owners: tuple[str, ...] = ()
     """Owners of tables whose default privileges may be changed."""
     acting: tuple[str, ...] = ()
-    """Signatures of the catalogue functions that act, and of functions put into pg_catalog."""
+    """Of ACTING_ROUTINES."""
     needed: tuple[str, ...] = ()
-    """Signatures behind the operators and casts of extensions' types: without them a column is of no use."""
+    """Of NEEDED_ROUTINES."""
     allowed: tuple[str, ...] = ()
     """Signatures of the functions allowed by name."""
     hidden: tuple[HiddenTable, ...] = ()
@@ -105,17 +119,8 @@ def read_facts(connection: psycopg.Connection[Any], role: str, hide: Iterable[st
             "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
             f"WHERE {USER_SCHEMA} AND pg_has_role(relowner, 'MEMBER') UNION SELECT current_user ORDER BY 1"
         ),
-        acting=column(
-            f"SELECT {ROUTINE} {ROUTINES} WHERE n.nspname = 'pg_catalog' AND p.prorettype <> 'trigger'::regtype "
-            f"AND (p.oid >= {FIRST_USER_OID} OR p.proname LIKE ANY (%(names)s)) ORDER BY 1",
-            names=[name.replace("_", r"\_") for name in ACTING],
-        ),
-        needed=column(
-            f"SELECT {ROUTINE} {ROUTINES} WHERE p.oid >= {FIRST_USER_OID} AND NOT p.prosecdef "
-            "AND EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid "
-            "AND d.deptype = 'e') AND p.oid IN (SELECT oprcode FROM pg_operator UNION SELECT castfunc FROM pg_cast) "
-            "AND p.provolatile <> 'v' ORDER BY 1"
-        ),
+        acting=column(ACTING_ROUTINES),
+        needed=column(NEEDED_ROUTINES),
         allowed=column(
             f"SELECT {ROUTINE} {ROUTINES} WHERE p.proname = ANY (%(names)s) "
             "OR n.nspname || '.' || p.proname = ANY (%(names)s) ORDER BY 1",

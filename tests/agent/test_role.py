@@ -324,16 +324,20 @@ def test_others_keep_their_rights_on_a_server_that_is_not_ours(lab: Server, tmp_
     assert attempt(lab, "SELECT twice(1)", "boss") == "42501"
 
 
-def test_printed_statements_are_what_is_run(lab: Server, config: Config, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seen", [True, False], ids=["of this database", "of a database nobody could look into"])
+def test_printed_statements_are_what_is_run(lab: Server, config: Config, tmp_path: Path, seen: bool) -> None:
     assert lab.admin is not None
     script = tmp_path / "role.sql"
-    script.write_text("\n".join(role.statements(lab, DATABASE, config)), encoding="utf-8")
+    printed = role.statements(lab if seen else Server("server", None, lab.agent), DATABASE, config)
+    script.write_text("\n".join(printed), encoding="utf-8")
     assert "AGENT_DB_PASSWORD" in script.read_text(encoding="utf-8")
     where = ["-h", lab.admin["host"], "-U", lab.admin["user"], "-d", DATABASE]
     psql = [find_programs() / "psql", *where, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", script]
     subprocess.run(psql, check=True, env=clean_environment())
     assert [query for query in REFUSED if attempt(lab, query) == ""] == []
-    assert [query for query in ALLOWED if attempt(lab, query) != ""] == []
+    assert [q for q in ALLOWED if attempt(lab, q) != "" and (seen or "other." not in q)] == []
+    admin(lab, "CREATE TABLE later (a int)", "CREATE FUNCTION later() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+    assert (attempt(lab, "SELECT * FROM later"), attempt(lab, "SELECT later()")) == ("", "42501")
 
 
 def test_the_password_is_set_and_not_in_the_log(lab: Server, config: Config) -> None:
