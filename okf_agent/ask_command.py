@@ -37,6 +37,8 @@ class Wanted:
     as_json: bool = False
     format: Format | None = None
     output: Path | None = None
+    guard_formulas: bool = False
+    """Put a ' before the CSV cells that a spreadsheet would run."""
     unsafe_role: bool = False
     chart: bool | None = None
     compare: bool = False
@@ -156,9 +158,10 @@ def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: Wanted,
         return False
     database = workspace.ready(asked.database, quiet).database
     if wanted.output is None:
-        output.write_rows(answer.sql, result, database, wanted.format, output.standard_output())
+        target = output.standard_output()
+        output.write_rows(answer.sql, result, database, wanted.format, target, guard_formulas=wanted.guard_formulas)
         return True
-    rows = output.save(wanted.output, wanted.format, answer.sql, result, database, err)
+    rows = output.save(wanted.output, wanted.format, answer.sql, result, database, err, wanted.guard_formulas)
     if not wanted.quiet:
         err.print(f"{rows:,} rows written to {wanted.output}", style="dim", markup=False, soft_wrap=True)
     return True

@@ -78,6 +78,7 @@ def commands(context: click.Context, /, **options: Any) -> None:
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
     help="Write all rows to FILE; its suffix says the format: .csv, .json, .md, .txt.",
 )  # fmt: skip
+@click.option("--guard-formulas", is_flag=True, help="In CSV, put a ' before cells that a spreadsheet would run.")
 @unsafe_option
 @chart_option
 @config_options

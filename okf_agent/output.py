@@ -51,21 +51,24 @@ def write_rows(
     format: Format,
     file: BinaryIO,
     on_rows: Callable[[int], None] = lambda _: None,
+    guard_formulas: bool = False,
 ) -> int:
     """Write the whole result of `sql`, the number of rows; `result` itself where nothing of it was cut.
+
+    `guard_formulas` as in `export.write`.
 
     Raises:
         UserError: there is no database, or the query fails now.
         OSError: the file cannot be written.
     """
     if result is not None and not result.cut:
-        for text in export.pieces_of(format, result.columns, result.types, iter([list(result.rows)])):
+        for text in export.pieces_of(format, result.columns, result.types, [list(result.rows)], guard_formulas):
             file.write(text.encode())
         return len(result.rows)
     if database is None:
         raise UserError("There are no rows to write: this database has no content here.")
     try:
-        return export.write(database, sql, format, file, on_rows=on_rows)
+        return export.write(database, sql, format, file, guard_formulas=guard_formulas, on_rows=on_rows)
     except QueryError as error:
         raise UserError(f"The result could not be written: {error}") from None
 
@@ -127,7 +130,13 @@ def row_counter(err: Console, what: str) -> Iterator[Callable[[int], None]]:
 
 
 def save(
-    path: Path, format: Format, sql: str, result: QueryResult | None, database: Database | None, err: Console
+    path: Path,
+    format: Format,
+    sql: str,
+    result: QueryResult | None,
+    database: Database | None,
+    err: Console,
+    guard_formulas: bool = False,
 ) -> int:
     """Write the whole result of `sql` to a file, under a counter on `err`; the number of rows.
 
@@ -135,7 +144,7 @@ def save(
         UserError: there is nothing to write, the query fails now, or the file cannot be written; the file is as before.
     """
     with row_counter(err, f"Writing {path}:") as on_rows, whole_file(path) as file:
-        return write_rows(sql, result, database, format, file, on_rows)
+        return write_rows(sql, result, database, format, file, on_rows, guard_formulas)
 
 
 class StandardOutput:

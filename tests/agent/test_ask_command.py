@@ -121,6 +121,17 @@ def test_a_file_is_written_whole_or_not_at_all(workspace: Workspace) -> None:
     assert "was not written" in declined.stderr
 
 
+def test_cells_that_a_spreadsheet_would_run_can_be_guarded(workspace: Workspace) -> None:
+    sql = "SELECT '=HYPERLINK(\"x\")' AS a, '@b' AS b, -1 AS c"
+    for to_file in ([], ["-o", "guarded.csv"]):
+        result = workspace.agent(
+            "ask", "All?", "--format", "csv", "--guard-formulas", *to_file, script=[submit(sql, "x")]
+        )
+        assert result.returncode == 0, result.stderr
+        text = (workspace.root / "guarded.csv").read_text(encoding="utf-8") if to_file else result.stdout
+        assert text == 'a,b,c\n"\'=HYPERLINK(""x"")",\'@b,-1\n'
+
+
 @pytest.mark.slow
 def test_a_million_rows(workspace: Workspace) -> None:
     result = workspace.agent("ask", "All?", "-o", "big.csv", "-q", script=[submit(SERIES.format(1_000_000), "Many.")])

@@ -22,6 +22,7 @@ from support.memory import held_mb
 
 from okf_agent import sql_text
 from okf_agent.database import Database, QueryResult
+from okf_agent.doctor import ATTACKS
 from okf_agent.engines import Server
 from okf_agent.query_error import QueryError
 from okf_agent.result import describe, wrapped
@@ -140,6 +141,13 @@ def test_what_asks_learns_nothing_hidden(asked: Asked, case: dict[str, str]) -> 
 def test_ordinary_queries_work(asked: Asked, case: dict[str, str]) -> None:
     answer = tried(asked, case)
     assert isinstance(answer, QueryResult), answer
+
+
+def test_the_page_on_security_has_these_numbers() -> None:
+    page = (DATA.parents[1] / "docs" / "security.md").read_text(encoding="utf-8")
+    for_all = sum(len(stopping.split()) == 4 for stopping in LAYERS.values())
+    assert f"of the {len(LAYERS)} inputs" in page and f"{for_all} by all four" in page
+    assert f"runs {len(CASES)} inputs" in page and f"tries {len(ATTACKS)} attacks" in page
 
 
 @of("bounded")

@@ -33,7 +33,7 @@ HOLES = {
     "X03": f"{HERE}::test_ending_every_session_of_the_role_does_not_reach_a_sibling",
     "X04": "agent/test_render.py::test_a_cell_cannot_end_the_rows_a_model_reads",
     "X07": "agent/test_tools.py::test_nothing_outside_the_bundle_is_read",
-    "X10": "agent/test_render.py::test_formulas_can_be_guarded",
+    "X10": "agent/test_ask_command.py::test_cells_that_a_spreadsheet_would_run_can_be_guarded",
     "X12": f"{HERE}::test_a_rejected_password_is_shown_and_kept_nowhere",
     "X14": "agent/test_doctor.py::test_every_right_too_many_is_seen",
     "X15": "agent/test_database.py::test_a_look_alike_in_the_roles_own_schema_hides_nothing",
