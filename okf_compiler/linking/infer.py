@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from okf_compiler.linking.links import Link, Target
-from okf_compiler.linking.mentions import Mention, mentions
+from okf_compiler.linking.mentions import Mention, Phrases
 from okf_compiler.linking.profiles import Profile, Profiles, begins
 from okf_compiler.linking.rule_names import Named, Spoken, hide, without_brackets
 from okf_compiler.linking.words import level
@@ -60,6 +60,7 @@ def inferred(
     `names` are words that can only be columns' names: where they stand, nothing needs to be inferred.
     """
     illustrations = {rule.id for rule in database.rules if rule.type == ILLUSTRATION}
+    phrases = Phrases(profiles.words.split, names)
     spelled = len(stated) > len(database.rules) / 2
     for rule in database.rules:
         known = stated.get(rule.id, ())
@@ -67,7 +68,7 @@ def inferred(
         reader = _Reader(rule, profiles, {link.target.table for link in known}, accept)
         hidden = [named for named in spoken[rule.id] if named.rule not in illustrations]
         found: dict[Target, _Match] = {}
-        for mention in _mentions(rule, bool(known), profiles, names, hidden):
+        for mention in _mentions(rule, bool(known), profiles, phrases, hidden):
             match = reader.best(mention)
             if match and (match.profile.target not in found or found[match.profile.target].score < match.score):
                 found[match.profile.target] = match
@@ -78,12 +79,12 @@ def inferred(
 
 
 def _mentions(
-    rule: Rule, known: bool, profiles: Profiles, names: Container[str], hidden: Sequence[Named]
+    rule: Rule, known: bool, profiles: Profiles, phrases: Phrases, hidden: Sequence[Named]
 ) -> Iterator[Mention]:
     if rule.type == ILLUSTRATION:
-        found = [] if known else mentions(rule.name, "title", profiles.words.split, names)
+        found = [] if known else phrases.find(rule.name, "title")
     else:
-        found = mentions(hide(rule.definition, hidden), "definition", profiles.words.split, names)
+        found = phrases.find(hide(rule.definition, hidden), "definition")
     for mention in found:
         if mention.text.lower() not in profiles.by_value:
             yield mention

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from okf_compiler.linking.words import STOP, level, listed
 
@@ -19,13 +20,17 @@ _COMMENT = re.compile(
 _SUBSCRIPT = re.compile(r"([A-Za-z])_\{?(?:\\text\{)?([A-Za-z]{2,})\}*")
 _LATEX_COMMAND = re.compile(r"\\[a-zA-Z]+")
 _TOKEN = re.compile(
-    r"""(?P<quoted>(?<![\w])'[^'\n]{1,40}'(?!\w)|"[^"\n]{1,40}"|“[^”\n]{1,40}”|‘[^’\n]{1,40}’)"""
-    r"|(?P<word>[^\W\d]\w*)|(?P<joint>'s\b|’s\b|[-\s]+)|(?P<number>\d[\w.,%]*)|(?P<sign>[^\w\s])"
+    r"(?P<word>[^\W\d]\w*)"
+    r"""|(?P<quoted>(?<!\w)'[^'\n]{1,40}'(?!\w)|"[^"\n]{1,40}"|“[^”\n]{1,40}”|‘[^’\n]{1,40}’)"""
+    r"|(?P<joint>'s\b|’s\b)|(?P<number>\d[\w.,%]*)|(?P<sign>[^\w\s-])"
 )
+"""Blanks and hyphens are none of them, and join what stands beside them."""
 _INSIDE = listed("of the a an per between its")
 """Small words that may stand inside a phrase: `number of security incidents`."""
 _STILL_SAYS = listed("is are was be in of a an the or and either one not with to")
 """Small words between a phrase and the value that it has."""
+_Word = tuple[Literal["plain", "identifier", "still", "ends"], Sequence[str]]
+"""What a word does in a phrase, and its levelled words."""
 
 
 @dataclass(slots=True)
@@ -76,35 +81,54 @@ class _Reading:
             self.before = []
 
 
-def mentions(text: str, place: str, split: Callable[[str], Iterable[str]], names: Container[str]) -> list[Mention]:
-    """The phrases of a text, in order. `split` takes identifiers apart; `names` are left out, and end a phrase."""
-    if "\\" in text or "_{" in text:
-        text = _SUBSCRIPT.sub(r"\1_\2", text.replace("\\_", "_").replace("\\%", "%"))
-        text = _LATEX_COMMAND.sub(" | ", _LATEX_TEXT.sub(" { ", text))
-    reading = _Reading(_COMMENT.sub("", text), place)
-    for match in _TOKEN.finditer(reading.text):
-        kind, token = match.lastgroup, match[0]
-        if kind == "word":
-            lower = token.lower()
-            if lower in _INSIDE and reading.words:
-                continue
-            if lower in STOP or lower in names:
+class Phrases:
+    """Finds the phrases of texts. `split` takes identifiers apart; `names` are left out, and end a phrase."""
+
+    def __init__(self, split: Callable[[str], Sequence[str]], names: Container[str]) -> None:
+        self._split = split
+        self._names = names
+        self._known: dict[str, _Word] = {}
+
+    def find(self, text: str, place: str) -> list[Mention]:
+        """The phrases of a text, in order."""
+        if "\\" in text or "_{" in text:
+            text = _SUBSCRIPT.sub(r"\1_\2", text.replace("\\_", "_").replace("\\%", "%"))
+            text = _LATEX_COMMAND.sub(" | ", _LATEX_TEXT.sub(" { ", text))
+        reading = _Reading(_COMMENT.sub("", text), place)
+        for match in _TOKEN.finditer(reading.text):
+            kind, token = match.lastgroup, match[0]
+            if kind == "word":
+                role, words = self._known.get(token) or self._word(token)
+                if role == "plain":
+                    reading.add(words, match.start(), match.end())
+                elif role == "identifier":
+                    reading.close()
+                    reading.add(words, match.start(), match.end())
+                    reading.close()
+                elif not (reading.words and token.lower() in _INSIDE):
+                    reading.close()
+                    reading.pass_word(role == "still")
+            elif kind == "quoted":
                 reading.close()
-                reading.pass_word(lower in _STILL_SAYS)
-            elif _is_identifier(token):
+                reading.value(token[1:-1].lower())
+            elif kind != "joint":
                 reading.close()
-                reading.add(split(token), match.start(), match.end())
-                reading.close()
-            else:
-                reading.add([level(lower)], match.start(), match.end())
-        elif kind == "quoted":
-            reading.close()
-            reading.value(token[1:-1].lower())
-        elif kind != "joint":
-            reading.close()
-            reading.pass_word(kind == "sign" and token in "=,(:/!<>")
-    reading.close()
-    return reading.found
+                reading.pass_word(kind == "sign" and token in "=,(:/!<>")
+        reading.close()
+        return reading.found
+
+    def _word(self, token: str) -> _Word:
+        """What a word is, as it is written: worked out once."""
+        lower = token.lower()
+        found: _Word
+        if lower in STOP or lower in self._names:
+            found = ("still" if lower in _STILL_SAYS else "ends", ())
+        elif _is_identifier(token):
+            found = ("identifier", self._split(token))
+        else:
+            found = ("plain", (level(lower),))
+        self._known[token] = found
+        return found
 
 
 def _is_identifier(word: str) -> bool:

@@ -48,7 +48,11 @@ class RuleNames:
         """The names in the text, from left to right; the longest of those that begin at one place."""
         words = _WORD.findall(text)
         lower = tuple([word.lower() for word in words])
-        begins = [i for i, word in enumerate(lower) if word in self._first or words[i] in self._short]
+        begins = [
+            i
+            for i, word in enumerate(lower)
+            if words[i] in self._short or (word in self._first and lower[i : i + 2] in self._lengths)
+        ]
         places = [match.span() for match in _WORD.finditer(text)] if begins else []
         skip = 0
         for position in begins:
