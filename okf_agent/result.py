@@ -106,7 +106,10 @@ def copied(session: Session, sql: str) -> Iterator[tuple[int, bytes]]:
     session.fetch()
     lines: list[bytes] = []
     size = 0
+    unsure = postgres.any_bytes(session)
     while (line := session.copy_line()) is not None:
+        if unsure:  # nobody has converted it: the rest of the file is UTF-8
+            line = line.decode("utf-8", "backslashreplace").encode()
         lines.append(line)
         size += len(line)
         if size > PIECE_BYTES:

@@ -148,6 +148,8 @@ def test_a_database_without_an_encoding(server: Server) -> None:
         result = database.run(sql + ", repeat('é', 100), 'é' || repeat('x', 20)")
         with database.stream(sql) as whole:
             assert list(whole) == [[("é", "\\xe9")]]
+        with database.stream_csv(sql) as pieces:
+            assert b"".join(piece for _, piece in pieces).splitlines()[1].decode() == "é,\\xe9"
         with pytest.raises(QueryError, match="é"):
             database.run('SELECT "é"')
     assert result.rows == (("é", "\\xe9", "é" * 5, "é" + "x" * 8),)
