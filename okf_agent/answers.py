@@ -66,7 +66,7 @@ def show(run: Run, found: Grounds, view: View, out: Console) -> Iterator[Rendera
         yield Text(f"The best answer so far; the run was stopped: {ENDS[run.stop_reason]}.", "magenta")
     yield words(answer.answer, "bold")
     if found.rules:
-        yield Text("\nRests on" if found.read else "\nNames, as the bundle has them", "dim")
+        yield Text("\nRests on" if found.read else "\nRules that the question names", "dim")
         yield from (_rule(rule) for rule in found.rules[:MAX_RULES])
         if len(found.rules) > MAX_RULES:
             yield Text(f"  and {len(found.rules) - MAX_RULES} more rules")
