@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from psycopg import sql as psycopg_sql
 
 from okf_agent.config import Config
 from okf_agent.engines import Server
-from okf_agent.engines.connection import connect_admin
+from okf_agent.engines.connection import connect_admin, connect_agent
 from okf_agent.role_facts import ACTING_ROUTINES, NEEDED_ROUTINES, STATE, Facts, read_facts
 from okf_compiler.settings import UserError
 
@@ -138,17 +138,14 @@ def harden(connection: psycopg.Connection[Any], want: Wanted, password: str | No
 def statements(server: Server, database: str, config: Config) -> list[str]:
     """The statements for a DBA to run in that database, comments between them included.
 
-    Without an administrator's connection they are those of a plain database with one schema.
+    Without an administrator's connection the role itself looks, if it can connect; else they are those of a plain
+    database with one schema.
+
+    Raises:
+        UserError: columns are to be hidden, and nobody can look which there are.
     """
     want = wanted(config, database, server)
-    facts = Facts(superuser=True, schemas=(want.schema or "public",))
-    if server.admin is not None:
-        with connect_admin(server, database) as connection:
-            facts = read_facts(connection, want.role, want.hide, want.allow_functions)
-    elif want.hide:
-        raise UserError(
-            "hide needs the database's columns: add POSTGRES_USER and POSTGRES_PASSWORD to .env (see .env.example)."
-        )
+    facts = _facts_for_dba(server, want)
     return [
         f"-- In the database {want.database}, as a superuser or the owner of everything in it.",
         *(f"{s};" for s in _role(want, facts, None)),
@@ -158,6 +155,25 @@ def statements(server: Server, database: str, config: Config) -> list[str]:
         *(f"{s};" for s in _everyone(want, facts)),
         *(f"{s};" for s in (_looked_up(want) if server.admin is None else ())),
     ]
+
+
+def _facts_for_dba(server: Server, want: Wanted) -> Facts:
+    """What is known of the database to whoever may look."""
+    try:
+        with connect_admin(server, want.database) if server.admin else connect_agent(server, want.database) as found:
+            facts = read_facts(found, want.role, want.hide, want.allow_functions)
+    except UserError:
+        if server.admin:
+            raise
+        if want.hide:
+            raise UserError(
+                "hide needs the database's columns, and neither an administrator nor the role can look: add "
+                "POSTGRES_USER and POSTGRES_PASSWORD to .env (see .env.example), or print without hide first, and "
+                "again once the role is there."
+            ) from None
+        facts = Facts(schemas=(want.schema or "public",))
+    # A DBA runs the statements, and knows who owns what.
+    return facts if server.admin else replace(facts, superuser=True, owners=())
 
 
 def _role(want: Wanted, facts: Facts, verifier: str | None) -> Iterator[str]:
@@ -239,7 +255,8 @@ def _everyone(want: Wanted, facts: Facts) -> Iterator[str]:
 def _looked_up(want: Wanted) -> Iterator[str]:
     """What depends on the catalogue, for a database that we could not look into: blocks that look for themselves."""
     role = _name(want.role)
-    yield f"ALTER DEFAULT PRIVILEGES IN SCHEMA {_name(want.schema or 'public')} GRANT SELECT ON TABLES TO {role}"
+    if not want.hide:  # a later table may have such a column: it is granted by running all this again
+        yield f"ALTER DEFAULT PRIVILEGES IN SCHEMA {_name(want.schema or 'public')} GRANT SELECT ON TABLES TO {role}"
     yield "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON ROUTINES FROM PUBLIC"
     for query, verb, link in (
         (ACTING_ROUTINES, "REVOKE", f"FROM PUBLIC, {role}"),

@@ -81,7 +81,7 @@ def explain(error: psycopg.Error, sql: str, params: Mapping[str, Any], ask: Ask)
     if not state or state in _LOST_STATES:
         return QueryError(
             _redacted(
-                f"The database could not be asked: {_first_line(error)} The same query can be sent again.", params
+                f"The database could not be asked: {_in_one_line(error)} The same query can be sent again.", params
             ),
             sqlstate=state,
             lost=True,
@@ -110,8 +110,8 @@ def _message(error: psycopg.Error) -> str:
     return _short(error.diag.message_primary or str(error))
 
 
-def _first_line(error: psycopg.Error) -> str:
-    return _short(str(error.diag.message_primary or error).strip()).rstrip(".") + "."
+def _in_one_line(error: psycopg.Error) -> str:
+    return _short(" ".join(str(error.diag.message_primary or error).split())).rstrip(".") + "."
 
 
 def _short(text: str) -> str:

@@ -340,6 +340,18 @@ def test_printed_statements_are_what_is_run(lab: Server, config: Config, tmp_pat
     assert (attempt(lab, "SELECT * FROM later"), attempt(lab, "SELECT later()")) == ("", "42501")
 
 
+def test_the_role_itself_can_look_what_is_to_be_hidden(lab: Server, tmp_path: Path) -> None:
+    assert lab.admin is not None
+    theirs = Server("server", None, lab.agent)
+    with pytest.raises(UserError, match="hide needs"):
+        role.statements(theirs, DATABASE, written(tmp_path, hide=["customers.ssn"]))
+    role.ensure_role(lab, DATABASE, written(tmp_path))
+    printed = role.statements(theirs, DATABASE, written(tmp_path, hide=["customers.ssn"]))
+    admin(lab, "\n".join(printed))
+    assert (attempt(lab, "SELECT ssn FROM customers"), attempt(lab, "SELECT number FROM ssns")) == ("42501", "42501")
+    assert attempt(lab, "SELECT id, name FROM customers, other.things") == ""
+
+
 def test_the_password_is_set_and_not_in_the_log(lab: Server, config: Config) -> None:
     admin(lab, "ALTER DATABASE role_lab SET log_statement = 'all'")
     with_password = Server("embedded", lab.admin, {**lab.agent, "password": "p@ss#w%rd/:x'\"\\ é"})
