@@ -106,7 +106,8 @@ class Phrases:
                     reading.add(words, match.start(), match.end())
                     reading.close()
                 elif not (reading.words and token.lower() in _INSIDE):
-                    reading.close()
+                    if reading.words:
+                        reading.close()
                     reading.pass_word(role == "still")
             elif kind == "quoted":
                 reading.close()

@@ -15,6 +15,10 @@ from okf_compiler.linking.words import GENERIC, SHORT_FOR, STOP, level, pieces
 from okf_compiler.model import Database, Table
 
 _WORD = re.compile(r"[^\W\d_]+")
+_MAY_LIST = re.compile(r"value|options|categories|levels")
+_MAY_HAVE_ASIDE = re.compile(r"value|e\.g\.|example|such as|null")
+_MAY_BE_KEY = re.compile(r"key|pk|fk|unique")
+"""What must stand in a meaning, in lower case, for the patterns below to be worth trying: they are slow."""
 _TYPE = re.compile(
     r"^(?:An?\s+)?"
     r"(?:JSONB column\.|[A-Z][A-Z0-9_]{2,}(?:\s+(?:PRECISION|KEY|NULL|NOT|PRIMARY|FOREIGN))*|enum\b|\w+_enum\b)"
@@ -30,10 +34,6 @@ _ASIDE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _QUOTED = re.compile(r"(?<!\w)'([^'\n]{1,40})'(?!\w)|\"([^\"\n]{1,40})\"|“([^”\n]{1,40})”|‘([^’\n]{1,40})’")
-_LISTS = ("value", "options", "categories", "levels")
-_IS_ASIDE = ("value", "e.g.", "example", "such as", "null")
-_IS_KEY = ("key", "pk", "fk", "unique")
-"""What must stand in a meaning, in lower case, for the patterns to be worth trying: most meanings have none of it."""
 _MANY = 60
 _QUOTE = re.compile(r"['\"“‘]")
 _KEY = re.compile(r"\bPK\b|\bFK\b|primary[ -]key|foreign[ -]key|\bunique (?:\w+ ){0,3}identifier", re.IGNORECASE)
@@ -184,19 +184,14 @@ class Profiles:
 
 def _is_key(meaning: str) -> bool:
     """Whether the meaning says that the column is a key."""
-    return _has(meaning, _IS_KEY) and bool(_KEY.search(meaning))
+    return bool(_MAY_BE_KEY.search(meaning.lower()) and _KEY.search(meaning))
 
 
 def _core(meaning: str) -> str:
     """The meaning without its type, its lists of values and its examples."""
     kind = _TYPE.match(meaning)
     meaning = meaning[kind.end() :] if kind else meaning
-    return _ASIDE.sub(" ", meaning) if _has(meaning, _IS_ASIDE) else meaning
-
-
-def _has(meaning: str, marks: Iterable[str]) -> bool:
-    lower = meaning.lower()
-    return any(mark in lower for mark in marks)
+    return _ASIDE.sub(" ", meaning) if _MAY_HAVE_ASIDE.search(meaning.lower()) else meaning
 
 
 def _listed(meaning: str) -> list[str]:
@@ -204,7 +199,7 @@ def _listed(meaning: str) -> list[str]:
     quoted = [next(filter(None, groups)) for groups in _QUOTED.findall(meaning)] if _QUOTE.search(meaning) else []
     if quoted:
         return quoted if len(quoted) > 1 else []
-    match = _LISTED.search(meaning) if "," in meaning and _has(meaning, _LISTS) else None
+    match = _LISTED.search(meaning) if "," in meaning and _MAY_LIST.search(meaning.lower()) else None
     if not match or "," not in match[1]:
         return []
     return [value.strip().rstrip(".") for value in match[1].split(",") if 0 < len(value.strip()) <= 40]

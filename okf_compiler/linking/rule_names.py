@@ -46,12 +46,12 @@ class RuleNames:
 
     def find(self, text: str) -> Iterator[Named]:
         """The names in the text, from left to right; the longest of those that begin at one place."""
-        words = _WORD.findall(text)
+        words, first, short = _WORD.findall(text), self._first, self._short
         lower = tuple([word.lower() for word in words])
         begins = [
             i
             for i, word in enumerate(lower)
-            if words[i] in self._short or (word in self._first and lower[i : i + 2] in self._lengths)
+            if words[i] in short or (word in first and lower[i : i + 2] in self._lengths)
         ]
         places = [match.span() for match in _WORD.finditer(text)] if begins else []
         skip = 0

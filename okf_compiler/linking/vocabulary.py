@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from okf_compiler.linking.words import GENERIC, SAME, SHORT_FOR, STOP, level, pieces
@@ -20,6 +21,7 @@ _COSTS = {
     if _SHORTEST <= len(word) <= _LONGEST
 }
 """What a piece costs that is such a word."""
+_NO_LONGER = (_SHORTEST,)
 _OWN, _BEGUN, _OPEN, _LETTER = 1.0, 1.2, 2.4, 0.9
 """A word of what is said about the name; the beginning of one; letters that belong to nothing, and each of them."""
 _NEVER = 1e9
@@ -65,11 +67,9 @@ class Vocabulary:
         >>> known.compound("hubutilpct", ["hub", "utilization", "percentage"])
         ('hub', 'utilization', 'pct')
         """
-        by_begin: dict[str, list[str]] = {}
-        for word in own:
-            by_begin.setdefault(word[:3], []).append(word)
-        if by_begin:
-            return self._cut(name, by_begin, False) or self._cut(name, by_begin, True)
+        placed = _placed(name, own)
+        if placed:
+            return self._cut(name, placed, False) or self._cut(name, placed, True)
         if name not in self._compounds:
             self._compounds[name] = self._cut(name, {}, False) or self._cut(name, {}, True)
         return self._compounds[name]
@@ -84,14 +84,14 @@ class Vocabulary:
 
     @cached_property
     def _lengths(self) -> Mapping[str, set[int]]:
-        """The first three letters of the words that a name may be cut into -> how long these words are."""
-        found: dict[str, set[int]] = {}
+        """The first three letters of the words that a name may be cut into -> how long these are, or two letters."""
+        found: dict[str, set[int]] = defaultdict({_SHORTEST}.copy)
         for word in self._costs:
-            found.setdefault(word[:3], set()).add(len(word))
+            found[word[:3]].add(len(word))
         return found
 
-    def _cut(self, name: str, own: Mapping[str, Sequence[str]], leftovers: bool) -> tuple[str, ...]:
-        """The pieces of the best way; none if there is no way, which with `leftovers` there is. `own`: by beginning."""
+    def _cut(self, name: str, own: Mapping[int, Sequence[tuple[str, int]]], leftovers: bool) -> tuple[str, ...]:
+        """The pieces of the best way; none if there is no way, which with `leftovers` there is. `own` is `_placed`."""
         costs, lengths, last = self._costs, self._lengths, len(name)
         cuts: list[Cut] = [(0.0, 0, "")] + [(_NEVER, 0, "")] * last
         open_cost, open_at = _NEVER, 0
@@ -105,15 +105,15 @@ class Vocabulary:
                 open_cost += _LETTER
                 if cost + _OPEN < open_cost:
                     open_cost, open_at = cost + _OPEN, start
-            begin = name[start : start + 3]
-            for word, end in _own_pieces(name, start, own) if own else ():
+            for word, end in own.get(start, ()):
                 total = cost + (_OWN if end - start == len(word) else _BEGUN)
                 if total < cuts[end][0]:
                     cuts[end] = (total, start, word)
-            for length in (_SHORTEST, *lengths.get(begin, ())):
-                part = name[start : start + length]
-                if len(part) == length and part in costs and cost + costs[part] < cuts[start + length][0]:
-                    cuts[start + length] = (cost + costs[part], start, part)
+            for length in lengths.get(name[start : start + 3], _NO_LONGER):
+                end = start + length
+                part = name[start:end]
+                if end <= last and part in costs and cost + costs[part] < cuts[end][0]:
+                    cuts[end] = (cost + costs[part], start, part)
         if leftovers and open_cost < cuts[last][0]:
             cuts[last] = (open_cost, open_at, name[open_at:])
         return _pieces(cuts)
@@ -139,17 +139,21 @@ def _each_once(texts: Iterable[str]) -> str:
     return " ".join({*" ".join(texts).lower().split()})
 
 
-def _own_pieces(name: str, start: int, own: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, int]]:
-    """The words that stand in the name here, or begin so with three letters or more; and where that ends."""
-    for length in (1, 2, 3):
-        for word in own.get(name[start : start + length], ()):
-            if name.startswith(word, start):
-                yield word, start + len(word)
-            elif length == 3:
-                end = start + 3
-                while end < len(name) and end - start < len(word) and name[end] == word[end - start]:
-                    end += 1
-                yield from ((word, each) for each in range(start + 3, end + 1))
+def _placed(name: str, own: Iterable[str]) -> Mapping[int, list[tuple[str, int]]]:
+    """Place in the name -> words that stand there, or begin so with three letters or more; and where that ends."""
+    found: dict[int, list[tuple[str, int]]] = {}
+    for word in own:
+        begin = word[:3]
+        start = name.find(begin)
+        while start >= 0:
+            end = start + len(begin)
+            while end < len(name) and end - start < len(word) and name[end] == word[end - start]:
+                end += 1
+            whole = end - start == len(word)
+            ends = (end,) if whole else range(start + 3, end + 1)
+            found.setdefault(start, []).extend((word, each) for each in ends)
+            start = name.find(begin, start + 1)
+    return found
 
 
 def _pieces(cuts: Sequence[Cut]) -> tuple[str, ...]:
