@@ -189,7 +189,7 @@ def _table(columns: Sequence[str], types: Sequence[str], batches: Iterable[list[
         rows = [[*map(_table_cell, row)] for row in batch]
         if widths is None:
             names = [inert(c) for c in columns]
-            widths = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]
+            widths = [max(map(_width, column)) for column in zip(names, *rows, strict=True)]
             yield _table_line(names, widths, right) + "-+-".join("-" * w for w in widths) + "\n"
         yield "".join([_table_line(row, widths, right) for row in rows])
     if widths is None:
@@ -199,15 +199,23 @@ def _table(columns: Sequence[str], types: Sequence[str], batches: Iterable[list[
 def _table_cell(cell: str | None) -> str:
     if cell is None:
         return "NULL"
-    return f"'{cell}'" if cell.strip("'") in ("", "NULL") else inert(cell)
+    if cell.strip("'") in ("", "NULL"):
+        return f"'{cell}'"
+    return cell if cell.isascii() and cell.isprintable() else inert(cell)
 
 
 def _table_line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    padded = []
-    for cell, width, to_right in zip(cells, widths, right, strict=True):
-        space = " " * (width - cell_len(cell))
-        padded.append(space + cell if to_right else cell + space)
-    return " | ".join(padded).rstrip() + "\n"
+    return " | ".join(map(_padded, cells, widths, right)).rstrip() + "\n"
+
+
+def _padded(cell: str, width: int, to_right: bool) -> str:
+    width += len(cell) - _width(cell)
+    return cell.rjust(width) if to_right else cell.ljust(width)
+
+
+def _width(cell: str) -> int:
+    """Cells of a terminal that an inert text takes; rich knows it for every character, and is slow."""
+    return len(cell) if cell.isascii() else cell_len(cell)
 
 
 def _is_number(type: str) -> bool:
