@@ -72,6 +72,8 @@ def parse_url(url: str) -> tuple[dict[str, Any], str]:
         if re.fullmatch(r"postgres(?:ql)?://([^/?#@]*@)?[^@]*", url) is None:
             raise ValueError
         params: dict[str, Any] = conninfo_to_dict(url)
+        if re.fullmatch(r"[\d,]*", str(params.get("port", ""))) is None:  # a password whose host was forgotten
+            raise ValueError
     except (psycopg.Error, ValueError):
         raise UserError(
             f"--from takes a URL such as postgresql://user@host:5432/database, or `{CONFIGURED}`; characters like "

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import sys
 
 import click
+
+_SECRET_IN_URL = re.compile(r"([a-z][a-z0-9+.-]*:/{1,2}[^\s/:@]*:)\S*(?=@)", re.IGNORECASE)
+"""The password of a URL, up to its last @; one that passed for a path has lost a slash."""
+_SECRET_BY_NAME = re.compile(r"((?:\b|_)(?:ssl)?password=)[^\s&'\"]+", re.IGNORECASE)
 
 
 def run(commands: click.Group) -> None:
@@ -20,7 +26,9 @@ def run(commands: click.Group) -> None:
         error.show()
         sys.exit(2)
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        click.echo(without_passwords(said.getvalue()), err=True, nl=False)
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
@@ -37,5 +45,17 @@ def run(commands: click.Group) -> None:
         status = getattr(error, "status", None)
         if not isinstance(status, int):
             raise
-        click.echo(str(error), err=True)
+        click.echo(without_passwords(str(error)), err=True)
         sys.exit(status)
+
+
+def without_passwords(message: str) -> str:
+    """The message with the password of every connection URL as `***`: a URL given in a name's or a folder's place is
+    quoted by whoever misses that name.
+
+    >>> without_passwords("There is no database 'postgresql://ann:s3cret@db/shop'.")
+    "There is no database 'postgresql://ann:***@db/shop'."
+    >>> without_passwords("There is no folder host=db password=s3cret.")
+    'There is no folder host=db password=***'
+    """
+    return _SECRET_BY_NAME.sub(r"\1***", _SECRET_IN_URL.sub(r"\1***", message))
