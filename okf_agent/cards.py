@@ -13,12 +13,12 @@ from pathlib import Path
 
 from okf_compiler import bundle, markdown
 from okf_compiler.bundle import Concept
+from okf_compiler.sql_names import sql_name
 
 TABLE_SECTION = "Schema"
 _LINK = re.compile(r"\[(?P<title>(?:\\.|[^\]\\])*)\]\((?P<path>/[^)\s]*)\)")
 _CODE = re.compile(r"(`+) ?(.+?) ?\1(?!`)")
 _CELL = re.compile(r"(?<!\\)\|")
-_SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_$]*")
 _FENCE = re.compile(r"\A(`{3,}|~{3,})[^\n]*\n(.*)\n\1\s*\Z", re.DOTALL)
 
 
@@ -83,14 +83,14 @@ def read(root: Path) -> Cards:
 
 
 def _table(concept: Concept, parts: Mapping[str, str]) -> TableCard:
-    columns = [ColumnCard(_sql_name(_uncode(n)), t, m) for n, t, m in _rows(parts[TABLE_SECTION])]
+    columns = [ColumnCard(sql_name(_uncode(n)), t, m) for n, t, m in _rows(parts[TABLE_SECTION])]
     fields = [ColumnCard(_uncode(sql), "", meaning) for _, sql, meaning in _rows(parts.get("JSON fields", ""))]
     joins = []
     for line in parts.get("Joins", "").splitlines():
         link, condition = _LINK.search(line), _CODE.search(line)
         if link and condition:
             joins.append((link["path"], condition[2]))
-    name, description = ".".join(map(_sql_name, concept.title.split(".", 1))), concept.description
+    name, description = ".".join(map(sql_name, concept.title.split(".", 1))), concept.description
     return TableCard(concept.path, name, description, tuple(columns), tuple(fields), tuple(joins))
 
 
@@ -119,10 +119,6 @@ def _rows(table: str) -> Iterator[tuple[str, str, str]]:
         cells = [_uncell(cell) for cell in _CELL.split(line)[1:-1]]
         if len(cells) >= 3:
             yield cells[0], cells[1], cells[2]
-
-
-def _sql_name(name: str) -> str:
-    return name if _SIMPLE_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 def _uncell(cell: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from okf_compiler import markdown
@@ -13,6 +12,7 @@ from okf_compiler.linking.links import Links
 from okf_compiler.markdown import Part, cell, code
 from okf_compiler.model import Column, Database, ForeignKey, Rule, Source, Table
 from okf_compiler.names import Ids
+from okf_compiler.sql_names import needs_quotes, sql_name, sql_table
 
 BUNDLE_FORMAT = "0.2"
 """Changes when what the compiler writes changes, not with every release."""
@@ -31,7 +31,6 @@ SECTIONS = frozenset(
 KEYS = ("type", "title", "description", "synonyms", "tags", "generated", "sources")
 """Frontmatter that belongs to the compiler; `generated.at` is filled in when the concept is saved."""
 
-_SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_$]*")
 _DESCRIPTION_CHARS = 240
 
 
@@ -136,7 +135,8 @@ class _Writer:
         for key in table.foreign_keys:
             target = self.database.table(key.ref_table, key.ref_schema)
             if target is None:
-                lines.append(f"* {key.ref_table} (not among the tables): {_condition(table, key, None)}")
+                name = markdown.plain(key.ref_table)
+                lines.append(f"* {name} (not among the tables): {_condition(table, key, None)}")
             else:
                 lines.append(f"* {self._table_link(target.qualified_name)}: {_condition(table, key, target)}")
         for other, key in self.referenced_by.get(table.qualified_name, ()):
@@ -153,10 +153,12 @@ class _Writer:
 def _schema(table: Table) -> str:
     rows = ((cell(code(c.name)), cell(_type_cell(table, c)), cell(c.meaning or "")) for c in table.columns)
     text = markdown.table(("Column", "Type", "Description"), rows)
-    quoted = [n for n in (table.name, *(c.name for c in table.columns)) if not _SIMPLE_NAME.fullmatch(n)]
+    own = sql_table(table.schema, table.name)
+    quoted = [own] * ('"' in own) + [sql_name(c.name) for c in table.columns if needs_quotes(c.name)]
     if quoted:
-        text += f"\n\nIn SQL these names need their double quotes: {', '.join(code(_sql_name(n)) for n in quoted)}."
-    notes = [f"* unique: {', '.join(map(code, key))}" for key in table.unique]
+        text += f"\n\nIn SQL these names need their double quotes: {', '.join(map(code, quoted))}."
+    notes = [f"* this is a {table.kind}"] if table.kind != "table" else []
+    notes += [f"* unique: {', '.join(map(code, key))}" for key in table.unique]
     notes += [f"* check: {code(check)}" for check in table.checks]
     return text + ("\n\n" + "\n".join(notes) if notes else "")
 
@@ -189,11 +191,7 @@ def _json_fields(table: Table) -> str:
 def _accessor(column: str, path: Sequence[str]) -> str:
     """The PostgreSQL expression for a field as text: `c->'a'->>'b'`."""
     steps = [step if step.isdecimal() else "'" + step.replace("'", "''") + "'" for step in path]
-    return _sql_name(column) + "".join(f"->{s}" for s in steps[:-1]) + f"->>{steps[-1]}"
-
-
-def _sql_name(name: str) -> str:
-    return name if _SIMPLE_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+    return sql_name(column) + "".join(f"->{s}" for s in steps[:-1]) + f"->>{steps[-1]}"
 
 
 def _condition(table: Table, key: ForeignKey, target: Table | None) -> str:
@@ -201,7 +199,7 @@ def _condition(table: Table, key: ForeignKey, target: Table | None) -> str:
     ref_columns = key.ref_columns or (target.primary_key if target else ())
     if target:
         ref_columns = tuple(c.name if (c := target.column(name)) else name for name in ref_columns)
-    left = ".".join(map(_sql_name, table.qualified_name.split(".", 1)))
-    right = ".".join(map(_sql_name, (target.qualified_name if target else key.ref_table).split(".", 1)))
+    left = sql_table(table.schema, table.name)
+    right = sql_table(target.schema, target.name) if target else sql_table(key.ref_schema, key.ref_table)
     pairs = zip(key.columns, ref_columns, strict=False)
-    return code(" AND ".join(f"{left}.{_sql_name(a)} = {right}.{_sql_name(b)}" for a, b in pairs))
+    return code(" AND ".join(f"{left}.{sql_name(a)} = {right}.{sql_name(b)}" for a, b in pairs))
