@@ -373,7 +373,8 @@ def report(
     print(f"queries that failed and were tried again: {tally.query_errors}")
     for text, good in checks.items():
         print(f"{'ok  ' if good else 'FAIL'}  {text}")
-    print(*tally.wrong[:10], sep="\n")
+    for wrong in tally.wrong[:10]:
+        print(wrong)
     return 0 if all(checks.values()) else 1
 
 
