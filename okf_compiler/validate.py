@@ -242,7 +242,7 @@ def _target(path: str, address: str) -> str:
 
 def _blank(pattern: re.Pattern[str], text: str) -> str:
     """The text with every match replaced by spaces, line breaks kept."""
-    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    return pattern.sub(lambda match: "\n".join(" " * len(line) for line in match[0].split("\n")), text)
 
 
 def _line(front: str, key: str) -> int:
