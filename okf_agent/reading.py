@@ -1,4 +1,8 @@
-"""Files of a bundle as the model gets them: by any path it may write, in pieces where they are long."""
+"""Files of a bundle as the model gets them: by any path it may write, without what costs tokens and says nothing.
+
+Where a concept comes from and when it was made (`sources`, `generated`) is left out, and a link stands as its path
+where the path says the title too. Long files come in pieces.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,10 @@ MAX_FILE_BYTES = 5_000_000
 PIECE_CHARS = 40_000
 """Of one file in one result, about 10,000 tokens; what is longer is read in pieces."""
 PIECE = re.compile(r"^(?P<path>.*)#(?P<start>\d+)$", re.DOTALL)
+_HEAD = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
+_PROVENANCE = re.compile(r"^(?:generated|sources):.*\n(?:[ \t-].*\n)*", re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[(?P<title>(?:\\.|[^\[\]\\\n])*)\]\((?P<path>/[^)\s<>]*\.md)\)")
+_SHORT_FORM = re.compile(r"(?P<title>.+) (?P<short>\([^()]+\))")
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,34 @@ def read(root: Path, asked: str) -> Reading:
         problem = error.strerror or type(error).__name__
         return Reading(asked, prompts.say("file_unreadable", problem=problem), failed=True)
     bundle_path = f"/{file.relative_to(root).as_posix()}".removesuffix("/.") or "/"
-    return Reading(bundle_path, _piece(bundle_path, text, start), start=start)
+    return Reading(bundle_path, _piece(bundle_path, brief(text), start), start=start)
+
+
+def brief(text: str) -> str:
+    """A file without its provenance, and without the titles of links that their paths repeat.
+
+    >>> brief("---\\ntype: Rule\\ngenerated: {by: me}\\n---\\n* [Big Order (BO)](/rules/big-order.md), [it](/x.md)")
+    '---\\ntype: Rule\\n---\\n* /rules/big-order.md (BO), [it](/x.md)'
+    """
+    head = _HEAD.match(text)
+    if head:
+        text = text[: head.start(1)] + _PROVENANCE.sub("", head[1]) + text[head.end(1) :]
+    return _LINK.sub(_path_alone, text)
+
+
+def _path_alone(link: re.Match[str]) -> str:
+    title, path = link["title"], link["path"]
+    *folders, name = path.removesuffix(".md").split("/")
+    said = _key(folders[-1] if name == "index" else name)
+    if _key(title) == said:
+        return path
+    named = _SHORT_FORM.fullmatch(title)
+    return f"{path} {named['short']}" if named and _key(named["title"]) == said else link[0]
+
+
+def _key(name: str) -> str:
+    """What two names share if one is the other as a file is called; a dot (`orders.channel`) says more than a `-`."""
+    return re.sub(r"[\s_-]+", "-", name.lower())
 
 
 def _text(file: Path) -> str:

@@ -1,18 +1,21 @@
 """The bundle, by progressive disclosure: its root index in the instructions, its files through read_file.
 
-After the question stand the paths that its words lead to, so that a model need not read the smaller indexes first.
+After the question stand the paths that its words lead to, and the tables behind them, so that a model can read rules
+and tables in one step and need not read the smaller indexes first.
 They come after it, not before, because the instructions are the same for every question and can be cached.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from okf_agent import prompts, ranking, reading, tools
 from okf_agent.knowledge import Knowledge, Sources
 from okf_compiler import bundle as bundles
+from okf_compiler import link_text
 from okf_compiler.settings import UserError
 
 MAX_MATCHES = 5
@@ -21,8 +24,15 @@ NEAR = 0.3
 """A concept counts as a match from this share of the best score on.
 
 With 5 and 0.3, 97 of the 100 rules that the questions of `data/shop` need are named, in 7 paths a question."""
+MAX_TABLES = 6
+"""Tables named because the rules among the matches use or reach them, those of most rules first.
+
+So rules and tables can be read in one step. Without a limit, 98 % of the tables that the shop's questions need are
+named and 90 % of those of Base-Lite's; 6 changes that little, and holds in a bundle where rules reach far."""
 TITLE_WEIGHT = 3
 DEPENDS_ON = re.compile(r"^# Depends on\n(.*?)(?=^# |\Z)", re.MULTILINE | re.DOTALL)
+USES = re.compile(rf"^# (?:{'|'.join(link_text.HEADINGS)})\n(.*?)(?=^# |\Z)", re.MULTILINE | re.DOTALL)
+LINE_LINK = re.compile(r"^\* \[(?:\\.|[^\[\]\\\n])*\]\(/([^)\s]+)\.md\)", re.MULTILINE)
 LINK = re.compile(r"\]\(/([^)\s]+)\.md\)")
 
 
@@ -61,14 +71,24 @@ def matches(question: str, concepts: Mapping[str, bundles.Concept]) -> list[str]
     return found
 
 
+def tables(found: Sequence[str], concepts: Mapping[str, bundles.Concept]) -> list[str]:
+    """Ids of the tables that the rules among `found` use or reach, those of most rules first, without those found."""
+    uses: Counter[str] = Counter()
+    for id in found:
+        lines = "".join(section[1] for section in USES.finditer(concepts[id].body))
+        uses.update([*dict.fromkeys(n for n in LINE_LINK.findall(lines) if n in concepts and n not in found)])
+    return [id for id, _ in uses.most_common(MAX_TABLES)]
+
+
 def _hints(question: str, root: Path) -> str:
-    """The matches as links with their descriptions; "" where no word matches."""
+    """The matches with their descriptions, and the tables that go with them; "" where no word matches."""
     try:
         concepts = bundles.load(root).concepts
     except OSError as error:
         raise UserError(f"The bundle {root} cannot be read: {error}") from None
-    found = [concepts[id] for id in matches(question, concepts)]
+    found = matches(question, concepts)
     if not found:
         return ""
-    entries = "\n".join(f"* [{c.title}]({c.path}) - {c.description}" for c in found)
-    return prompts.load("matches.md", entries=entries)
+    lines = [f"* [{c.title}]({c.path}) - {c.description}" for c in (concepts[id] for id in found)]
+    lines += [f"* [{c.title}]({c.path})" for c in (concepts[id] for id in tables(found, concepts))]
+    return prompts.load("matches.md", entries=reading.brief("\n".join(lines)))

@@ -10,7 +10,7 @@ from support import hubs
 
 from okf_agent import prompts
 from okf_agent.knowledge import MODES, Sources, prepare
-from okf_agent.knowledge.bundle import matches
+from okf_agent.knowledge.bundle import MAX_TABLES, matches, tables
 from okf_agent.trace import read_steps
 from okf_compiler.bundle import Concept, load
 from okf_compiler.settings import Documents, UserError
@@ -34,7 +34,8 @@ NAMES = ("schema.txt", "column_meaning_base.json", "kb.jsonl")
 
 def test_a_bundle_brings_its_root_index_and_a_tool(tmp_path: Path) -> None:
     knowledge = prepare("bundle", "?", Sources("hubs", bundle=hubs.write_bundle(tmp_path)))
-    assert hubs.FILES["index.md"].strip() in knowledge.sections[0]
+    assert "# Tables\n* /tables/hubs.md - Distribution hubs\n" in knowledge.sections[0]
+    assert "# Calculations\n* /knowledge/utilization.md - How full a hub is\n" in knowledge.sections[0]
     assert "0.85" not in knowledge.sections[0], "files are for read_file"
     assert [tool.name for tool in knowledge.tools] == ["read_file"] and knowledge.reply == "tools"
 
@@ -55,6 +56,40 @@ def test_the_matches_of_a_question_are_named_with_what_they_depend_on() -> None:
     assert matches("What are our margins?", concepts) == ["knowledge/margin", "knowledge/net", "knowledge/day"]
     assert matches("hub classes", concepts) == ["knowledge/hub-class"]
     assert matches("hi", concepts) == []
+
+
+def test_the_tables_of_the_rules_are_named_those_of_most_rules_first() -> None:
+    def concept(id: str, body: str = "") -> Concept:
+        return Concept(id, {"title": id}, body)
+
+    lone = "".join(f"* [t{n}](/tables/t{n}.md), to join the others\n" for n in range(MAX_TABLES))
+    concepts = {
+        c.id: c
+        for c in (
+            concept(
+                "knowledge/a",
+                f"# Columns used\n\n* [x](/tables/x.md): `[y](/tables/y.md)`\n\n# Tables reached\n\n{lone}",
+            ),
+            concept(
+                "knowledge/b", "# Columns inferred\n\nNot said.\n\n* [z](/tables/z.md): `c` (a reason; score 0.9)\n"
+            ),
+            concept("knowledge/c", "# Columns used\n\n* [z](/tables/z.md): `d`\n* [gone](/tables/gone.md): `e`\n"),
+            concept("knowledge/d", "# Used by\n\n* [y](/tables/y.md)\n"),
+            *(concept(f"tables/{name}") for name in ("x", "y", "z", *(f"t{n}" for n in range(MAX_TABLES)))),
+        )
+    }
+    found = ["knowledge/a", "knowledge/b", "knowledge/c", "knowledge/d", "tables/t0"]
+    named = tables(found, concepts)
+    assert named[:3] == ["tables/z", "tables/x", "tables/t1"] and len(named) == MAX_TABLES
+    assert not {"tables/y", "tables/t0", "tables/gone"} & {*named}
+    assert tables(["knowledge/d"], concepts) == []
+
+
+def test_a_question_comes_with_the_tables_that_its_rules_need() -> None:
+    bundle = Path(__file__).parents[2] / "bundles" / "compiled" / "shop"
+    hints = prepare("bundle", "How many active customers do we have?", Sources("shop", bundle=bundle)).hints
+    assert "* /knowledge/active-customer.md - Who counts as an active customer\n" in hints
+    assert re.search(r"^\* /tables/orders\.md$", hints, re.MULTILINE)
 
 
 def test_matches_find_the_rules_that_questions_of_the_shop_need() -> None:
