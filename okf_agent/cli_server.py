@@ -68,9 +68,8 @@ def doctor(db: str | None, model: str | None, as_json: bool) -> None:
 def stop() -> None:
     """Stop this workspace's embedded PostgreSQL; the next question starts it again."""
     from okf_agent.engines import embedded
-    from okf_compiler.settings import find_root
 
-    click.echo("Stopped." if embedded.stop(find_root()) else "It was not running.")
+    click.echo("Stopped." if embedded.stop(configured().settings.root) else "It was not running.")
 
 
 def _say(line: str) -> None:

@@ -266,7 +266,10 @@ class Database:
             session = session or self._connect(watch)
             session.watch = watch
             timeout = round(seconds * 1000) + 1000  # ours comes first, and says so; this one outlives us
-            ours = not 0 < session.server_timeout_ms <= timeout  # the server's may be shorter, never longer
+            # The server's may be shorter, never longer; the one that role.py set for queries is not for exports.
+            usual = self.limits.statement_timeout_s
+            lifted = seconds > usual and session.server_timeout_ms == round(usual * 1000)
+            ours = lifted or not 0 < session.server_timeout_ms <= timeout
             limit = f"; SET LOCAL statement_timeout = {timeout}" if ours else ""
             try:
                 session.execute(begin + limit)
@@ -311,7 +314,9 @@ class Database:
         try:
             yield
         except Stopped as stop:
-            raise stopped(stop.reason, seconds, MESSAGE_BYTES) from None
+            usual = seconds == self.limits.statement_timeout_s
+            key = "database.statement_timeout_s" if usual else "database.export_timeout_s"
+            raise stopped(stop.reason, seconds, MESSAGE_BYTES, key) from None
         except psycopg.Error as error:
             raise explain(error, sql, self._params, self._ask) from None
 

@@ -68,7 +68,10 @@ def write_rows(
     if database is None:
         raise UserError("There are no rows to write: this database has no content here.")
     try:
-        return export.write(database, sql, format, file, guard_formulas=guard_formulas, on_rows=on_rows)
+        seconds = database.limits.export_timeout_s
+        return export.write(
+            database, sql, format, file, seconds=seconds, guard_formulas=guard_formulas, on_rows=on_rows
+        )
     except QueryError as error:
         raise UserError(f"The result could not be written: {error}") from None
 

@@ -56,12 +56,11 @@ SELECT t.typname, e.enumlabel
 FROM pg_catalog.pg_enum e JOIN pg_catalog.pg_type t ON t.oid = e.enumtypid ORDER BY t.typname, e.enumsortorder"""
 
 
-def stopped(reason: str, seconds: float, max_bytes: int) -> QueryError:
-    """The error of a query that we stopped ourselves."""
+def stopped(reason: str, seconds: float, max_bytes: int, key: str) -> QueryError:
+    """The error of a query that we stopped ourselves; `key` of config.yaml is its time limit."""
     if reason == "time":
         return QueryError(
-            f"The query was stopped after {seconds:g} s (database.statement_timeout_s). Filter earlier, "
-            "join on keys, or aggregate less.",
+            f"The query was stopped after {seconds:g} s ({key}). Filter earlier, join on keys, or aggregate less.",
             sqlstate="57014",
         )
     if reason == "size":

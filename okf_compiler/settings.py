@@ -60,6 +60,9 @@ class DatabaseSection(Section):
     None: where the server is ours (embedded, docker). On a server with other users it may break their work."""
     statement_timeout_s: float = 30
     """Seconds one query may take, by our own clock and by the server's."""
+    export_timeout_s: float = 600
+    """Seconds that writing a whole result may take, to a file or to standard output; the role's own limit, as the
+    product sets it from `statement_timeout_s`, does not count there, a shorter one that a DBA gave the role does."""
     max_rows: int = 20
     """Rows of one query that the model and the terminal see."""
     max_cell_chars: int = 2_000

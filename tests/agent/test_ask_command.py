@@ -121,6 +121,14 @@ def test_a_file_is_written_whole_or_not_at_all(workspace: Workspace) -> None:
     assert "was not written" in declined.stderr
 
 
+def test_writing_a_whole_result_has_a_time_limit_of_its_own(workspace: Workspace) -> None:
+    arguments = ["ask", "All?", "-o", "long.csv", "--set"]
+    script = [submit(SERIES.format(3_000_000), "Many.")]
+    result = workspace.agent(*arguments, "database.export_timeout_s=0.1", script=script)
+    assert (result.returncode, (workspace.root / "long.csv").exists()) == (1, False)
+    assert "stopped after 0.1 s (database.export_timeout_s)" in result.stderr
+
+
 def test_cells_that_a_spreadsheet_would_run_can_be_guarded(workspace: Workspace) -> None:
     sql = "SELECT '=HYPERLINK(\"x\")' AS a, '@b' AS b, -1 AS c"
     for to_file in ([], ["-o", "guarded.csv"]):

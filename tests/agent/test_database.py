@@ -163,6 +163,30 @@ def test_time_counts_all_fetches_of_a_stream(params: dict[str, Any], admin: psyc
         assert soon(lambda: active(admin) == 0)
 
 
+def test_a_stream_may_take_longer_than_a_query(params: dict[str, Any], admin: psycopg.Connection[Any]) -> None:
+    slow = "SELECT count(*) FROM generate_series(1, 8000000)"
+    admin.execute("ALTER ROLE reader SET statement_timeout = '300ms'")
+    try:
+        with limited(params, statement_timeout_s=0.3) as database:
+            with pytest.raises(QueryError, match="stopped"):
+                database.run(slow)
+            with database.stream(slow, seconds=60) as rows:
+                assert [*rows] == [[("8000000",)]]
+            with (
+                pytest.raises(QueryError, match=r"stopped after 0\.4 s \(database\.export_timeout_s\)"),
+                database.stream(slow, seconds=0.4) as rows,
+            ):
+                next(iter(rows))
+        with (
+            limited(params) as database,  # its queries have 30 s, so the 300 ms are a DBA's
+            pytest.raises(QueryError, match="time limit"),
+            database.stream(slow, seconds=60) as rows,
+        ):
+            next(iter(rows))
+    finally:
+        admin.execute("ALTER ROLE reader SET statement_timeout = '30s'")
+
+
 def test_a_shorter_limit_of_the_server_stands(params: dict[str, Any], admin: psycopg.Connection[Any]) -> None:
     admin.execute("ALTER ROLE reader SET statement_timeout = '300ms'")
     try:
