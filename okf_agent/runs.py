@@ -5,7 +5,6 @@ A line that is no record (torn, or of another program) is left out and counted; 
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import Counter
@@ -18,7 +17,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from okf_agent.run import Answered, event_from_json
-from okf_agent.trace import RUNS_FILE, append_line
+from okf_agent.trace import RUNS_FILE, append_line, parse_line
 from okf_compiler.settings import UserError
 
 FEEDBACK_FILE = "feedback.jsonl"
@@ -150,7 +149,7 @@ def steps_of(runs: Path, run_id: str) -> list[dict[str, Any]]:
     """The events of a run, in order; empty if its steps file is gone. Lines that are torn or foreign are left out."""
     events = []
     for line in _lines(runs / "steps" / f"{run_id}.jsonl"):
-        event = _object(line)
+        event = parse_line(line)
         if event and "event" in event:
             events.append(event)
     return events
@@ -160,7 +159,7 @@ def read_feedback(runs: Path) -> dict[str, list[Feedback]]:
     """What people said, by run_id, oldest first."""
     said: dict[str, list[Feedback]] = {}
     for line in _lines(runs / FEEDBACK_FILE):
-        data = _object(line) or {}
+        data = parse_line(line) or {}
         if isinstance(data.get("run_id"), str):
             values = {name: str(data.get(name) or "") for name in ("verdict", "note", "at")}
             said.setdefault(data["run_id"], []).append(Feedback(data["run_id"], **values))
@@ -243,7 +242,7 @@ def follow(path: Path, *, start: int, pause: float = 0.3) -> Iterator[Record]:
                     if not line.endswith(b"\n"):
                         break
                     position += len(line)
-                    if (data := _object(line)) is not None:
+                    if (data := parse_line(line)) is not None:
                         yield data
         time.sleep(pause)
 
@@ -292,18 +291,8 @@ def _lines(path: Path) -> Iterator[bytes]:
         return
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
-    if not line.endswith(b"\n"):
-        return None  # torn, or still being written
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
-
-
 def _record(line: bytes) -> Record | None:
-    data = _object(line)
+    data = parse_line(line)
     return data if data is not None and is_record(data) else None
 
 

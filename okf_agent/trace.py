@@ -237,17 +237,30 @@ def delete_old_steps(runs: Path, days: float) -> None:
 
 
 def read_steps(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines, without a torn last line."""
-    with path.open(encoding="utf-8") as lines:
+    """The objects of a file of JSON lines. A line that is torn or damaged is left out: it must not stop a start."""
+    with path.open("rb") as lines:
         for line in lines:
-            if line.endswith("\n"):
-                yield json.loads(line)
+            data = parse_line(line)
+            if data is not None:
+                yield data
+
+
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """The object of a line; None if it is torn, still being written, damaged, or no object."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
 
 
 def _close_dead(runs: Path, steps: Path) -> bool:
     """Write the line of the dead run of a steps file, unless it has one."""
     entries = [*read_steps(steps)]
-    finished = next((e["record"] for e in entries if e.get("event") == "Finished"), None)
+    ends = (e.get("record") for e in entries if e.get("event") == "Finished")
+    finished = next((end for end in ends if isinstance(end, dict) and "run_id" in end), None)
     line = finished or _record_of_dead(entries)
     if line is None or _has_line(runs / RUNS_FILE, line["run_id"]):
         return False
@@ -273,14 +286,19 @@ def _record_of_dead(entries: list[dict[str, Any]]) -> dict[str, Any] | None:
             values |= {name: value for name, value in entry.items() if name in values}
         elif event := event_from_json(entry):
             tally.add(event)
-    at = [entry["at"] for entry in (entries[0], entries[-1])]
-    return record(Header(**values), Run("interrupted", tally, seconds=at[1] - at[0]))
+    at = [float(entry["at"]) for entry in entries if isinstance(entry.get("at"), int | float)] or [0.0]
+    try:
+        header = Header(**values)
+    except TypeError:  # of a version that kept less
+        return None
+    return record(header, Run("interrupted", tally, seconds=max(0.0, at[-1] - at[0])))
 
 
 def _has_line(path: Path, run_id: str) -> bool:
     try:
-        with path.open(encoding="utf-8") as lines:
-            return any(run_id in line and json.loads(line).get("run_id") == run_id for line in lines)
+        with path.open("rb") as lines:
+            found = (parse_line(line) for line in lines if run_id.encode() in line)
+            return any(data is not None and data.get("run_id") == run_id for data in found)
     except FileNotFoundError:
         return False
 

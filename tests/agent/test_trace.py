@@ -271,6 +271,23 @@ def test_a_run_killed_between_its_two_lines_gets_its_own_line_once(tmp_path: Pat
     assert close_dead_runs(tmp_path) == [line["run_id"]] and lines(tmp_path) == [line]
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [b"garbage\n", b"\xff\xfe\n", b"\0" * 500 + b"\n", b"[1]\n", b'{"event": "StepStarted"}\n', b'{"event": "Fini'],
+)
+def test_a_damaged_line_does_not_stop_the_next_start(tmp_path: Path, damage: bytes) -> None:
+    recorder = Recorder(tmp_path, header(question="é?"), TraceSection())
+    recorder.on_event(StepStarted(1))
+    os.close(recorder._file)
+    recorder._lock.release()  # as a killed process leaves it
+    with recorder.steps.open("ab") as steps:
+        steps.write(damage)
+    torn = f'{{"run_id": "{recorder.header.run_id}", "question": "é'.encode()[:-1]
+    (tmp_path / RUNS_FILE).write_bytes(torn)
+    assert close_dead_runs(tmp_path) == [recorder.header.run_id]
+    assert [line["stop_reason"] for line in lines(tmp_path)] == ["interrupted"]
+
+
 def test_old_steps_are_deleted_and_lines_kept(tmp_path: Path) -> None:
     recorders = [Recorder(tmp_path, header(), TraceSection()) for _ in range(2)]
     for recorder in recorders:
@@ -301,6 +318,8 @@ def test_whole_runs_killed_at_any_moment_each_leave_one_whole_line(tmp_path: Pat
     writers = [subprocess.Popen([sys.executable, "-c", DYING, str(tmp_path)], stdout=subprocess.PIPE) for _ in range(3)]
     for number, writer in enumerate(writers):
         assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
+        while not (tmp_path / RUNS_FILE).exists():
+            time.sleep(0.01)
         time.sleep(0.05 * number)
         writer.kill()
         writer.communicate()
