@@ -12,6 +12,7 @@ from okf_agent import agent
 from okf_agent.config import ModelSection, TraceSection
 from okf_agent.knowledge import Sources, prepare
 from okf_agent.llm import Model
+from okf_agent.reading import brief
 from okf_agent.run import Event, Limits, Question
 from okf_agent.tasks import Task, find_task
 from okf_agent.tools import Context
@@ -134,12 +135,12 @@ def test_disaster_1_through_the_bundle(documents: Documents, task: Task, tmp_pat
     assert line["bundle_hash"] == bundle_hash(bundle)
     first, second, third = endpoint.requests
     assert [t["function"]["name"] for t in first["tools"]] == ["read_file", "run_sql", "submit_answer"]
-    index = (bundle / "index.md").read_text(encoding="utf-8").strip()
+    index = brief((bundle / "index.md").read_text(encoding="utf-8")).strip()
     assert index in first["messages"][0]["content"]
     asked = first["messages"][1]["content"]
     assert asked.startswith(f"{task.question}\n\n") and all(path in asked for path in RULES)
     for path in RULES:
-        assert (bundle / path[1:]).read_text(encoding="utf-8").strip() in endpoint.told(1)[0]
+        assert brief((bundle / path[1:]).read_text(encoding="utf-8")).strip() in endpoint.told(1)[0]
     assert "hubregistry" in endpoint.told(2)[1]
     assert second["messages"][:2] == third["messages"][:2] == first["messages"]
     assert [*read_steps(tmp_path / "runs" / RUNS_FILE)] == [line]
