@@ -12,10 +12,11 @@ from typing import Any
 from rich.console import Console
 
 from okf_agent import answers, compare, output
-from okf_agent.answers import View, grounds_of
+from okf_agent.answers import View, grounds_of, words
 from okf_agent.ask import Asked, Cell, Outcome, Workspace, choose_cell
 from okf_agent.config import Config
 from okf_agent.export import Format
+from okf_agent.one_object import OneObject
 from okf_agent.prepare import default_database, quiet
 from okf_agent.tasks import find_task
 from okf_agent.terminal import close, console, show_asking, watch
@@ -62,8 +63,8 @@ class Wanted:
                 raise UserError(f"{one} and {other} do not go together. Give one of them.", status=2)
 
 
-def run(config: Config, wanted: Wanted) -> int:
-    """Ask and show; the exit status.
+def run(config: Config, wanted: Wanted, one: OneObject) -> int:
+    """Ask and show; the exit status. `one` learns when the object of --json is begun.
 
     Raises:
         UserError: a wrong call, or something the question needs cannot be had.
@@ -74,16 +75,13 @@ def run(config: Config, wanted: Wanted) -> int:
         output.check_target(wanted.output)
         wanted = replace(wanted, format=wanted.format or output.format_of(wanted.output))
     out, err = console(sys.stdout), console(sys.stderr)
-    try:
-        cell = choose_cell(config, wanted.model, wanted.raw, lambda line: err.print(line, style="dim", markup=False))
-        with Workspace(config, wanted.bundle, unsafe_role=wanted.unsafe_role) as workspace:
-            if wanted.compare:
-                return _compare(asked, cell, workspace, wanted, out, err)
-            return _ask(asked, cell, workspace, wanted, out, err)
-    except UserError as error:
+    cell = choose_cell(config, wanted.model, wanted.raw, lambda line: err.print(line, style="dim", markup=False))
+    with Workspace(config, wanted.bundle, unsafe_role=wanted.unsafe_role) as workspace:
+        if wanted.compare:
+            return _compare(asked, cell, workspace, wanted, one)
         if wanted.as_json:
-            print(json.dumps({"stop_reason": "error", "error": str(error), "exit_status": error.status}))
-        raise
+            return _ask_json(asked, cell, workspace, wanted, one)
+        return _ask(asked, cell, workspace, wanted, out, err)
 
 
 def question_of(config: Config, wanted: Wanted) -> Asked:
@@ -121,15 +119,12 @@ def _standard_input() -> str:
 
 
 def _ask(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, out: Console, err: Console) -> int:
-    to_pipe = wanted.quiet or wanted.as_json or (wanted.format and not wanted.output)
+    to_pipe = wanted.quiet or (wanted.format and not wanted.output)
     if not to_pipe:
         outcome = show_asking(asked, cell, workspace, out, err, View(wanted.chart))
     else:
         outcome = watch(asked, cell, workspace, err, quiet=wanted.quiet)
     status = outcome.exit_status
-    if wanted.as_json:
-        database = workspace.ready(asked.database, quiet).database if outcome.run.result else None
-        output.write_json(outcome, grounds_of(asked, outcome, workspace), database, output.standard_output())
     if wanted.format and not _write(asked, outcome, workspace, wanted, err):
         status = status or (1 if wanted.output else 0)
     if to_pipe:
@@ -138,9 +133,28 @@ def _ask(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, out: Co
     return status
 
 
+def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one: OneObject) -> int:
+    """As `_ask`, with one object on standard output, which also says whether the file was written."""
+    err = console(sys.stderr)
+    outcome = watch(asked, cell, workspace, err)
+    facts = output.everything(outcome, grounds_of(asked, outcome, workspace))
+    if wanted.output:
+        try:
+            written = _write(asked, outcome, workspace, wanted, err)
+            facts["output_error"] = "" if written else "no query of this answer ran"
+        except UserError as error:
+            err.print(words(str(error), "red"), soft_wrap=True)
+            facts["output_error"] = str(error)
+        facts["exit_status"] = outcome.exit_status or (1 if facts["output_error"] else 0)
+    database = workspace.ready(asked.database, quiet).database if outcome.run.result else None
+    status = output.write_json(facts, outcome, database, output.standard_output(), one)
+    close(outcome, cell, err)
+    return status
+
+
 def _say_answer(outcome: Outcome, wanted: Wanted, out: Console, err: Console) -> None:
     """The answer in words: on standard output where it is what was asked for, else beside the rows or not at all."""
-    if outcome.run.answer is None or wanted.as_json:
+    if outcome.run.answer is None:
         return
     if wanted.quiet and (wanted.output or not wanted.format):
         out.print(answers.words(outcome.run.answer.answer), soft_wrap=True)
@@ -167,8 +181,9 @@ def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: Wanted,
     return True
 
 
-def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, out: Console, err: Console) -> int:
+def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one: OneObject) -> int:
     """Bundle and raw, one after the other, and both shown; the worse exit status."""
+    out, err = console(sys.stdout), console(sys.stderr)
     runs = []
     for mode in ("bundle", "raw"):
         each = replace(cell, mode=mode)
@@ -178,17 +193,20 @@ def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, out
         close(outcome, each, err)
         runs.append((each, outcome))
         if outcome.run.stop_reason == "interrupted":
-            return 130
+            break
+    status = max(outcome.exit_status for _, outcome in runs)
     if wanted.as_json:
-        print(json.dumps(_compared(asked, runs, workspace), ensure_ascii=False, default=str))
-    else:
+        text = json.dumps({"exit_status": status, **_compared(asked, runs, workspace)}, ensure_ascii=False, default=str)
+        one.begun = True
+        print(text)
+    elif len(runs) == 2:
         out.print(*compare.side_by_side(runs), sep="\n")
-    return max(outcome.exit_status for _, outcome in runs)
+    return status
 
 
 def _compared(asked: Asked, runs: list[tuple[Cell, Outcome]], workspace: Workspace) -> dict[str, Any]:
-    """Both runs, with the rows that were shown, and the rows that differ."""
-    diff = compare.diff_rows(runs[0][1].run.result, runs[1][1].run.result)
+    """Both runs, with the rows that were shown, and the rows that differ; an interrupted one is the last."""
+    diff = compare.diff_rows(runs[0][1].run.result, runs[1][1].run.result) if len(runs) == 2 else None
     return {
         "runs": [
             {

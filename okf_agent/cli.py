@@ -20,6 +20,7 @@ from okf_agent.cli_options import (
     raw_option,
     unsafe_option,
 )
+from okf_agent.one_object import JsonCommand, OneObject
 
 if TYPE_CHECKING:
     from okf_agent.tools import ToolResult
@@ -63,7 +64,7 @@ def commands(context: click.Context, /, **options: Any) -> None:
     start(configured(), **options)
 
 
-@commands.command()
+@commands.command(cls=JsonCommand)
 @click.argument("question", required=False)
 @click.option("--task", metavar="ID", shell_complete=complete("tasks"), help="Ask the question of this task.")
 @db_option
@@ -88,9 +89,10 @@ def ask(**options: Any) -> None:
     Exit status: 0 for a submitted answer whose query ran and for a declined question, 1 for everything else that
     ran, 2 for a wrong call or configuration, 130 when interrupted. Progress goes to standard error.
     """
-    from okf_agent.ask_command import Wanted, run
+    with OneObject(options["as_json"]) as one:
+        from okf_agent.ask_command import Wanted, run
 
-    sys.exit(run(configured(), Wanted(**options)))
+        sys.exit(run(configured(), Wanted(**options), one))
 
 
 @commands.command()

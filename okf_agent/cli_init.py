@@ -47,6 +47,7 @@ def init(
 def _first_question(done: Done, question: str | None, model: str | None, yes: bool, asking: bool) -> int:
     """Ask it, if there is a model; the exit status."""
     from okf_agent.ask_command import Wanted, run
+    from okf_agent.one_object import OneObject
     from okf_agent.providers import LOCAL, choose_model
 
     example = question or done.example
@@ -65,4 +66,4 @@ def _first_question(done: Done, question: str | None, model: str | None, yes: bo
             return 0
         example = click.prompt("5. First question", default=example)
     click.echo(f"5. First question, to {choice.name}: {example}")
-    return run(done.config, Wanted(question=example, db=done.name, model=model))
+    return run(done.config, Wanted(question=example, db=done.name, model=model), OneObject(False))

@@ -21,6 +21,7 @@ from okf_agent.ask import Outcome
 from okf_agent.database import Database, QueryResult
 from okf_agent.export import Format
 from okf_agent.grounds import Grounds
+from okf_agent.one_object import INTERRUPTED, OneObject
 from okf_agent.query_error import QueryError
 from okf_agent.render import inert
 from okf_compiler.settings import UserError, did_you_mean
@@ -182,12 +183,14 @@ def everything(outcome: Outcome, grounds: Grounds) -> dict[str, Any]:
     }
 
 
-def write_json(outcome: Outcome, grounds: Grounds, database: Database | None, file: BinaryIO) -> None:
+def write_json(
+    facts: dict[str, Any], outcome: Outcome, database: Database | None, file: BinaryIO, one: OneObject
+) -> int:
     """One JSON object with everything, `rows` last: objects by column, all of them, or null where no query ran.
 
     Rows are written once the query has ended well: until then nothing is. `rows_error` says why they are missing.
+    Gives the exit status, which the object names too.
     """
-    facts = everything(outcome, grounds)
     answer = outcome.run.answer
     with tempfile.TemporaryFile() as spool:
         rows = answer is not None and outcome.run.result is not None
@@ -195,8 +198,13 @@ def write_json(outcome: Outcome, grounds: Grounds, database: Database | None, fi
             try:
                 write_rows(answer.sql, outcome.run.result, database, "json", cast(BinaryIO, spool))
             except UserError as error:
-                facts["rows_error"], rows = str(error), False
+                facts |= {"rows_error": str(error), "exit_status": facts["exit_status"] or 1}
+                rows = False
+            except KeyboardInterrupt:
+                facts |= {"rows_error": "interrupted", "exit_status": INTERRUPTED}
+                rows = False
         head = json.dumps(facts, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace")
+        one.begun = True
         file.write(head[:-1] + b', "rows": ')
         if rows:
             spool.seek(0)
@@ -204,6 +212,7 @@ def write_json(outcome: Outcome, grounds: Grounds, database: Database | None, fi
         else:
             file.write(b"null")
     file.write(b"}\n")
+    return int(facts["exit_status"])
 
 
 def _copy(source: IO[bytes], target: BinaryIO) -> None:

@@ -140,13 +140,13 @@ def watch(asked: Asked, cell: Cell, workspace: Workspace, err: Console, *, quiet
 def close(outcome: Outcome, cell: Cell, err: Console, *, quiet: bool = False) -> None:
     """What there is to say after an answer: what went wrong, what it took, where its record is."""
     if outcome.run.stop_reason == "error":
-        err.print(Text(inert(outcome.run.error), "red"), soft_wrap=True)
+        err.print(answers.words(outcome.run.error, "red"), soft_wrap=True)
     elif outcome.run.answer is None:
         err.print(Text(f"There is no answer: {ENDS.get(outcome.run.stop_reason, outcome.run.stop_reason)}.", "magenta"))
     if not quiet:
         err.print(Text(summary(outcome, cell.model), "dim"), soft_wrap=not err.is_terminal)
     if outcome.unrecorded:
-        err.print(Text(inert(outcome.unrecorded), "red"), soft_wrap=True)
+        err.print(answers.words(outcome.unrecorded, "red"), soft_wrap=True)
 
 
 def summary(outcome: Outcome, model: str) -> str:

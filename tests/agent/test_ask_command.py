@@ -11,9 +11,12 @@ from collections.abc import Iterator
 
 import pytest
 from support.command import SCRIPTS, run_inside
-from support.endpoint import Endpoint, Scripted, calls, submit, text
+from support.endpoint import Endpoint, Scripted, calls, error, submit, text
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
 from support.workspace import workspace as make
+
+from okf_agent.one_object import OneObject
+from okf_compiler.settings import UserError
 
 BY_STATE = "SELECT order_state, count(*) AS orders FROM orders GROUP BY 1 ORDER BY 1"
 SERIES = "SELECT g AS id, CASE WHEN g % 2 = 0 THEN NULL ELSE 'é' || g END AS note FROM generate_series(1, {}) AS g"
@@ -84,6 +87,72 @@ def test_json_and_status_of_every_end(
     assert result.returncode == everything["exit_status"] or "--db" in arguments
     assert (result.returncode != 0) == (status != 0)
     assert {name: everything.get(name) for name in found} == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["x", "--task", "shop_1"], 2, "not both"),
+        (["--task", "shop_x"], 2, "There is no task"),
+        (["x", "--quiet"], 2, "do not go together"),
+        (["x", "--set", "agent.max_stepz=2"], 2, "did you mean 'max_steps'?"),
+        (["x", "--config", "none.yaml"], 2, "There is no configuration"),
+        (["x", "--outptu", "a.csv"], 2, "No such option"),
+        (["x", "--format", "xml"], 2, "is not one of"),
+        (["x", "-o", "no/such/rows.csv"], 2, "cannot be written"),
+        (["x", "--db", "shpo"], 2, "did you mean 'shop'?"),
+    ],
+)
+def test_json_is_one_object_also_where_the_call_is_wrong(
+    workspace: Workspace, arguments: list[str], status: int, said: str
+) -> None:
+    result = workspace.agent("ask", *arguments, "--json", script=[])
+    told = json.loads(result.stdout)
+    assert (result.returncode, told["exit_status"], told["stop_reason"]) == (status, status, "error")
+    assert said in told["error"] and said in result.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full device")  # noqa: PTH110
+def test_json_is_one_object_also_where_the_file_cannot_be_written(workspace: Workspace) -> None:
+    arguments = ["ask", "x", "--json", "-o", "/dev/full", "--format", "csv"]
+    result = workspace.agent(*arguments, script=[submit("SELECT 1 AS a", "It is 1.")])
+    told = json.loads(result.stdout)
+    assert (result.returncode, told["exit_status"], told["rows"]) == (1, 1, [{"a": 1}])
+    assert "No space left" in told["output_error"] and "No space left" in result.stderr
+
+
+def test_json_is_one_object_also_where_rows_cannot_be_had_any_more(workspace: Workspace) -> None:
+    script = [submit(SERIES.format(3_000_000), "Many.")]
+    result = workspace.agent("ask", "x", "--json", "--set", "database.export_timeout_s=0.1", script=script)
+    told = json.loads(result.stdout)
+    assert (result.returncode, told["exit_status"], told["rows"]) == (1, 1, None)
+    assert "export_timeout_s" in told["rows_error"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KeyboardInterrupt(), {"stop_reason": "interrupted", "error": "", "exit_status": 130}),
+        (UserError("No.", status=2), {"stop_reason": "error", "error": "No.", "exit_status": 2}),
+        (RuntimeError("a fault"), {"stop_reason": "error", "error": "a fault", "exit_status": 1}),
+    ],
+)
+def test_what_ends_the_command_becomes_its_object_unless_one_was_begun(
+    capsys: pytest.CaptureFixture[str], error: BaseException, told: dict[str, object]
+) -> None:
+    with pytest.raises(type(error)), OneObject(True):
+        raise error
+    assert json.loads(capsys.readouterr().out) == told
+    for wanted, begun in ((False, False), (True, True)):
+        with pytest.raises(type(error)), OneObject(wanted) as one:
+            one.begun = begun
+            raise error
+        assert capsys.readouterr().out == ""
+
+
+def test_what_a_model_call_failed_with_stands_on_lines_of_its_own(workspace: Workspace) -> None:
+    result = workspace.agent("ask", "x", script=[error(401, "no such key")])
+    assert "no such key\nThe provider does not accept the key." in result.stderr
 
 
 def test_a_format_prints_the_rows_alone_and_all_of_them(workspace: Workspace) -> None:
@@ -171,9 +240,7 @@ def test_calls_that_cannot_work_spend_nothing(workspace: Workspace, arguments: l
 
 
 def test_set_and_config_count_before_and_after_the_command(workspace: Workspace) -> None:
-    script = [calls(("read_file", {"paths": [f"/tables/{n}.md"]})) for n in ("orders", "customers")] + [
-        submit(SQL, "52.")
-    ]
+    script = [calls(("read_file", {"paths": ["/tables/orders.md"]})), submit(SQL, "52.")]
     for arguments in (["--set", "agent.max_steps=1", "ask", "x"], ["ask", "x", "--set", "agent.max_steps=1"]):
         result = workspace.agent(*arguments, script=script)
         assert (result.returncode, "The best answer so far" in result.stdout) == (1, True), result.stderr
