@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from okf_compiler.model import Column, ForeignKey, Place, Problem, Table
+
+_NOTHING = re.compile(r"\W*|n\W?a\.?|tbd|tba|todo|none|null", re.IGNORECASE)
 
 
 @dataclass
@@ -119,6 +122,15 @@ class Draft:
 def same_text(one: str, other: str) -> bool:
     """Whether two texts differ in white space and letter case at most."""
     return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
+
+
+def says_nothing(text: str | None) -> bool:
+    """Whether a text is blank, or only fills a cell until somebody writes one.
+
+    >>> says_nothing(" N/A "), says_nothing("-"), says_nothing("TBD"), says_nothing("Not used")
+    (True, True, True, False)
+    """
+    return not text or _NOTHING.fullmatch(text.strip()) is not None
 
 
 def shorten(text: str, length: int = 80) -> str:

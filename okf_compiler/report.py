@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from okf_compiler.draft import says_nothing
 from okf_compiler.model import Database, Problem, Rule
 
 _NAMES_SHOWN = 10
@@ -39,7 +40,7 @@ class Report:
             f"{table.qualified_name}.{column.name}"
             for table in self.database.tables
             for column in table.columns
-            if not column.meaning and not column.fields
+            if says_nothing(column.meaning) and not column.fields
         )
 
     def lines(self) -> Iterator[str]:
@@ -56,7 +57,7 @@ class Report:
         if self.without_meaning:
             yield f"  columns without a meaning ({len(self.without_meaning)}): {_names(self.without_meaning)}"
         if self.unlinked:
-            names = [f"{rule.id} {rule.name}".strip() for rule in self.unlinked]
+            names = [" ".join(f"{rule.id} {rule.name}".split()) for rule in self.unlinked]
             yield f"  rules linked to no table ({len(names)}): {_names(names)}"
         yield from (f"  {problem}" for problem in self.problems)
         yield from (f"  {note}" for note in self.notes)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
-from okf_compiler.draft import same_text, shorten
+from okf_compiler.agreement import holds, literal, same_target, shown_key, types_disagree
+from okf_compiler.draft import same_text, says_nothing, shorten
 from okf_compiler.model import Column, Database, ForeignKey, Place, Problem, Source, Table
 from okf_compiler.rules import combine_rules
 from okf_compiler.settings import did_you_mean
@@ -18,26 +14,14 @@ from okf_compiler.settings import did_you_mean
 _COMPARISONS = 200_000
 """Near names are looked for until this many are compared: every name with every other would take minutes."""
 
-_FAMILIES = {
-    "number": exp.DataType.NUMERIC_TYPES,
-    "text": exp.DataType.TEXT_TYPES,
-    "time": exp.DataType.TEMPORAL_TYPES,
-    "boolean": {exp.DataType.Type.BOOLEAN},
-    "json": {exp.DataType.Type.JSON, exp.DataType.Type.JSONB},
-    "uuid": {exp.DataType.Type.UUID},
-    "array": exp.DataType.ARRAY_TYPES,
-}
-_LOOSE = {"string": "text", "str": "text", "number": "number", "datetime": "time", "bool": "boolean"}
-"""Words of dictionaries that are no type of PostgreSQL."""
-
 
 def combine(base: Database, *others: Database) -> Database:
     """The tables of `base` with what the others say of them, and everybody's rules.
 
     What stands where two sources differ is always reported: of meanings and descriptions, the later source's; of
     types and keys, the base's, because it is nearest to the database. A table or column that only another source
-    knows is a problem, not a table. Foreign keys, unique columns and checks of the others are added; a column that
-    another source calls never null says so in its meaning.
+    knows is a problem, not a table. Foreign keys, unique columns and checks of the others are added; what another
+    source says of a column's NULLs and default, where the base says nothing, stands in its meaning.
     """
     databases = _numbered([base, *others])
     tables = _Tables(databases[0])
@@ -180,10 +164,16 @@ class _Tables:
         if own.type and new.type and types_disagree(own.type, new.type):
             both = f"{own.type} in {self._base_title()} and {new.type} in {described.source}"
             self._problem(f"{name} is {both}; {own.type} stands", place)
+        if literal(own.default) and literal(new.default) and literal(own.default) != literal(new.default):
+            both = f"{own.default} in {self._base_title()} and {new.default} in {described.source}"
+            self._problem(f"the default of {name} is {both}; {own.default} stands", place)
         key = (table.schema, table.name, own.name)
         meaning = self._text(key, name, (own.meaning, new.meaning), described, place)
-        if own.nullable and not new.nullable:
-            meaning = f"{meaning}\nNever null." if meaning else "Never null."
+        said = [meaning] if meaning else []
+        said += ["Never null."] * (own.nullable and not new.nullable)
+        if new.default and not own.default and not own.generated:
+            said.append(f"Default: {new.default}")
+        meaning = "\n".join(said) or None
         return replace(
             own,
             type=own.type or new.type,
@@ -197,13 +187,13 @@ class _Tables:
     ) -> str | None:
         """Of two texts the later one, reported where they differ; one that holds the other whole says both."""
         old, new = texts
-        if not new or not new.strip():
+        if not new or (says_nothing(new) and old):
             return old
         before = self.said.get(key, self._base_title())
         self.said[key] = described.source
-        if not old or same_text(old, new) or _holds(new, old):
+        if says_nothing(old) or not old or same_text(old, new) or holds(new, old):
             return new
-        if _holds(old, new):
+        if holds(old, new):
             return old
         both = f"{shorten(old)} in {before}, and {shorten(new)} in {described.source}"
         self._problem(f"{what} has two meanings: {both}, which stands", place)
@@ -233,22 +223,28 @@ class _Tables:
         return found
 
     def _new_keys(self, table: Table, described: _Described) -> list[ForeignKey]:
-        """The foreign keys that the table does not have yet; one that leads nowhere is a problem."""
-        had = {(k.columns, k.ref_table.lower()) for k in table.foreign_keys}
-        keys = []
+        """The foreign keys that the table does not have yet; one that leads nowhere, or elsewhere, is a problem."""
+        keys: list[ForeignKey] = []
         for key in described.table.foreign_keys:
             columns = self._known(table, [key.columns], ())
-            if not columns or (columns[0], key.ref_table.lower()) in had:
+            if not columns or any(k.columns == columns[0] and same_target(k, key) for k in table.foreign_keys):
                 continue
             target = self._target(table, key)
-            if target is None or not all(target.column(name) for name in key.ref_columns):
-                name = f"{table.qualified_name}.{', '.join(columns[0])}"
-                to = ".".join(part for part in (key.ref_schema, key.ref_table, ", ".join(key.ref_columns)) if part)
+            name = f"{table.qualified_name}.{', '.join(columns[0])}"
+            if target is None or not all(target.column(column) for column in key.ref_columns):
                 self._problem(
-                    f"{name} refers to {to}, which is not there; the reference is not used", described.place()
+                    f"{name} refers to {shown_key(key)}, which is not there; the reference is not used",
+                    described.place(),
                 )
                 continue
-            keys.append(replace(key, columns=columns[0]))
+            had = [k for k in table.foreign_keys if k.columns == columns[0]]
+            same_table = any(k.ref_table.lower() == key.ref_table.lower() for k in had)
+            if had:
+                both = f"{shown_key(had[0])} in {self._base_title()} and {shown_key(key)} in {described.source}"
+                stands = "the first stands" if same_table else "both stand"
+                self._problem(f"{name} refers to {both}; {stands}", described.place())
+            if not same_table:
+                keys.append(replace(key, columns=columns[0]))
         return keys
 
     def _target(self, table: Table, key: ForeignKey) -> Table | None:
@@ -273,34 +269,3 @@ def _sources_of(table: Table, sources: Sequence[Source]) -> tuple[str, ...]:
     """Ids of a base's sources that speak of the table: not its rules, and meanings only where it has any."""
     described = any(c.meaning or c.fields for c in table.columns)
     return tuple(s.id for s in sources if s.id != "kb" and (s.id != "column_meaning_base" or described))
-
-
-def _holds(text: str, part: str) -> bool:
-    """Whether `text` is `part` with lines before or behind it."""
-    inner = " ".join(part.split()).casefold()
-    outer = " ".join(text.split()).casefold()
-    return outer.startswith(inner + " ") or outer.endswith(" " + inner)
-
-
-def types_disagree(one: str, other: str) -> bool:
-    """Whether two types are of different families; a type that is no known one agrees with everything.
-
-    >>> types_disagree("character varying(20)", "TEXT"), types_disagree("bigint", "timestamp")
-    (False, True)
-    >>> types_disagree("mood", "text")
-    False
-    """
-    families = {_family(one), _family(other)}
-    return None not in families and len(families) > 1
-
-
-@lru_cache(maxsize=10_000)
-def _family(type: str) -> str | None:
-    word = re.sub(r"\s*\(.*", "", type.strip().lower())
-    if word in _LOOSE:
-        return _LOOSE[word]
-    try:
-        kind = exp.DataType.build(type, dialect="postgres").this
-    except (SqlglotError, ValueError):
-        return None
-    return next((family for family, kinds in _FAMILIES.items() if kind in kinds), None)

@@ -225,3 +225,72 @@ def test_a_real_base_with_a_dictionary_and_a_glossary(test_data: Path, tmp_path:
         (4, "there is no column 'amont' in consumer_div.wallet_transactions_daily; did you mean 'amount'?"),
     ]  # fmt: skip
     assert combined.rules[-1].depends_on == ("4",)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "message", "stands"),
+    [
+        ("Items.id", "items.ID", "", ["Items.id"]),
+        ("Items.id", "Items.no", "and Items.no in Dictionary d; the first stands", ["Items.id"]),
+        ("Items.id", "buyers.id", "and buyers.id in Dictionary d; both stand", ["Items.id", "buyers.id"]),
+    ],
+)
+def test_a_foreign_key_that_two_sources_lead_elsewhere(own: str, other: str, message: str, stands: list[str]) -> None:
+    def key(to: str, schema: str) -> ForeignKey:
+        return ForeignKey(("Customer",), to.split(".")[0], (to.split(".")[1],), schema)
+
+    items = Table("Items", (Column("id", "bigint"), Column("no", "bigint")))
+    base = replace(
+        BASE,
+        tables=(
+            replace(ORDERS, foreign_keys=(key(own, "public"),)),
+            items,
+            Table("buyers", (Column("id", "bigint"),)),
+        ),
+    )
+    extra = Table("orders", (Column("Customer", ""),), schema="", foreign_keys=(key(other, ""),))
+    combined = combine(base, described(extra))
+    found = [f"{k.ref_table}.{k.ref_columns[0]}" for k in orders(combined).foreign_keys]
+    assert found == stands
+    if message:
+        (problem,) = combined.problems
+        assert problem.message == f"orders.Customer refers to public.Items.id in Schema of shop {message}"
+    else:
+        assert combined.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "problems", "meaning"),
+    [
+        ("'new'::text", "new", [], None),
+        ("now()", "CURRENT_TIMESTAMP", [], None),
+        ("(0)::numeric", "1", ["the default of orders.state is (0)::numeric in Schema of shop and 1 in Dictionary d; "
+                               "(0)::numeric stands"], None),
+        (None, "1", [], "Default: 1"),
+    ],
+)  # fmt: skip
+def test_a_default_that_another_source_knows(
+    own: str | None, other: str, problems: list[str], meaning: str | None
+) -> None:
+    base = replace(BASE, tables=(Table("orders", (Column("state", "text", default=own),)),))
+    combined = combine(base, described(Table("orders", (Column("state", "", default=other),), schema="")))
+    assert [p.message for p in combined.problems] == problems
+    state = orders(combined).columns[0]
+    assert (state.default, state.meaning) == (own, meaning)
+
+
+@pytest.mark.parametrize("text", ["N/A", "-", " tbd", "?"])
+def test_a_placeholder_says_nothing_beside_a_meaning(text: str) -> None:
+    def state(column: str, base: str | None, other: str) -> str | None:
+        tables = (Table("orders", (Column(column, "text", meaning=base),)),)
+        combined = combine(
+            replace(BASE, tables=tables), described(Table("orders", (Column(column, "", meaning=other),), schema=""))
+        )
+        assert combined.problems == ()
+        return orders(combined).columns[0].meaning
+
+    assert [state("s", "How far", text), state("s", text, "How far"), state("s", None, text)] == [
+        "How far",
+        "How far",
+        text,
+    ]
