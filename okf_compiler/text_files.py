@@ -34,6 +34,8 @@ def read_text(path: Path, problems: list[Problem]) -> str:
     encodings = ["utf-8-sig"]
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encodings = ["utf-16"]
+    elif b"\0" in data[:100]:  # a spreadsheet's text without its mark: ASCII fills every second byte
+        encodings = ["utf-16-le" if data[1:2] == b"\0" else "utf-16-be"]
     for encoding in (*encodings, "cp1252", "latin-1"):
         try:
             text = data.decode(encoding)

@@ -25,7 +25,7 @@ _HEADERS = {
     "label": "label displayname businessname businessterm friendlyname logicalname title alias caption bezeichnung",
     "description": "columndescription description fielddescription businessdescription businessdefinition definition "
     "meaning desc explanation details beschreibung bedeutung descripcion descrizione comment comments remarks remark "
-    "note notes kommentar commentaire",
+    "note notes kommentar commentaire columncomment columncomments",
     "type": "datatype type columntype fieldtype dataformat sqltype format datentyp typ tipo tipodato",
     "nullable": "nullable isnullable null nulls nullallowed nullsallowed allownull allownulls allowsnull optional",
     "required": "required mandatory isrequired ismandatory notnull pflichtfeld obligatoire",
@@ -34,7 +34,7 @@ _HEADERS = {
     "example": "example examples examplevalue examplevalues samplevalue samplevalues sample beispiel exemple",
     "unit": "unit units unitofmeasure einheit unite",
     "default": "default defaultvalue columndefault",
-    "key": "primarykey isprimarykey pk ispk key keytype",
+    "key": "primarykey isprimarykey pk ispk key keytype columnkey",
     "unique": "unique isunique",
     "references": "references foreignkey fk reference foreignkeyto refersto relatedtable",
     "table_description": "tabledescription tablecomment tablemeaning",
@@ -44,6 +44,8 @@ ASIDE = ("known", "to do")
 _SPARE = ("description", "label", "values", "example", "unit")
 """Facts that a meaning can carry in words, so that a second header for one loses nothing."""
 _YES = frozenset(["y", "yes", "true", "t", "1", "x", "ja", "j", "oui", "si", "null", "nullable", "optional"])
+_RULE = re.compile(r"[\s|]*|[\s|]*:?[-=+]{2,}[-=+:]*[\s|]*")
+"""A line between a header and its rows, as markdown and terminals draw it."""
 _NO = frozenset(["n", "no", "false", "f", "0", "nein", "non", "not", "notnull", "required", "mandatory", "nonnull"])
 _TARGET = re.compile(r"^(?:(?P<schema>[^.\s()]+)\.)?(?P<table>[^.()]+?)\s*(?:\.|\(\s*)(?P<column>[^.()]+?)\s*\)?$")
 _HEADER_ROWS = 10
@@ -135,6 +137,8 @@ def _header(position: int, row: Row) -> _Header | None:
             spare += free[1:]
         elif role == "column" and "label" not in roles and free[1:]:
             roles["label"] = free[1]
+    if words[roles.get("schema", 0)] == "owner" and roles.get("schema", 0) + 1 != roles.get("table"):
+        del roles["schema"]  # only Oracle's catalogue calls the schema so, and writes it before the table
     if "column" not in roles or len(roles) < 2:
         return None
     known = {*roles.values(), *spare, *(i for i, name in enumerate(row.cells) if name.strip().lower() in ASIDE)}
@@ -154,8 +158,9 @@ class _Reader:
         self.filled_down = 0
 
     def read(self, entries: Iterable[Row]) -> None:
-        for row in entries:
-            self._row(row)
+        for position, row in enumerate(entries):
+            if position or not all(_RULE.fullmatch(cell) for cell in row.cells):
+                self._row(row)
         if self.filled_down:
             self._problem(f"rows without a table, taken to belong to the one above: {self.filled_down}", 0)
 
@@ -207,11 +212,12 @@ class _Reader:
     def _column(self, table: DraftTable, name: str, row: Row, place: Place) -> None:
         nullable = self._flag(row, "nullable")
         required = self._flag(row, "required")
+        default = self._cell(row, "default")
         column = Column(
             name=name,
             type=self._cell(row, "type"),
             nullable=not (nullable is False or required is True),
-            default=self._cell(row, "default") or None,
+            default=default if default and default.lower() != "null" else None,
             meaning=self._meaning(name, row),
         )
         self.draft.column(table, column, place)

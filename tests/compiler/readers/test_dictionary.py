@@ -178,3 +178,42 @@ def test_cells_for_whoever_fills_it_in_are_no_meaning_and_no_problem(tmp_path: P
     assert database.problems == ()
     assert [(c.name, c.meaning) for c in database.tables[0].columns] == [("id", None), ("state", "Where it stands")]
     assert (database.tables[0].description, database.tables[0].primary_key) == (None, ())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_its_mark(tmp_path: Path, encoding: str) -> None:
+    database = dictionary(tmp_path, "table\tcolumn\tdescription\norders\tid\tSchlüssel\n".encode(encoding))
+    assert column(database, "orders", "id").meaning == "Schlüssel"
+    assert not database.problems
+
+
+@pytest.mark.parametrize(
+    ("header", "schema", "unread"),
+    [
+        ("OWNER,TABLE_NAME,COLUMN_NAME,COMMENTS", "ann", []),
+        ("Table,Owner,Column,Description", "", ["0: the header has columns that are not read: 'Owner'"]),
+    ],
+)
+def test_an_owner_is_a_schema_only_where_oracle_writes_it(
+    tmp_path: Path, header: str, schema: str, unread: list[str]
+) -> None:
+    cells = "ann,orders" if schema else "orders,ann"
+    database = dictionary(tmp_path, f"{header}\n{cells},id,The key\n")
+    assert [(t.schema, t.name, t.columns[0].meaning) for t in database.tables] == [(schema, "orders", "The key")]
+    assert messages(database) == unread
+
+
+def test_the_columns_that_mysql_lists(tmp_path: Path) -> None:
+    header = "TABLE_SCHEMA,TABLE_NAME,COLUMN_NAME,COLUMN_DEFAULT,IS_NULLABLE,DATA_TYPE,COLUMN_KEY,COLUMN_COMMENT"
+    database = dictionary(tmp_path, f"{header}\nshop,orders,id,NULL,NO,bigint,PRI,The key\n")
+    assert table(database, "orders", "shop").primary_key == ("id",)
+    (found,) = database.tables[0].columns
+    assert (found.meaning, found.default, found.nullable) == ("The key", None, False)
+    assert not database.problems
+
+
+@pytest.mark.parametrize("line", ["|---|:--:|---|", "-----+-----+-----", "|   |===|   |"])
+def test_a_line_below_the_header_is_no_row(tmp_path: Path, line: str) -> None:
+    database = dictionary(tmp_path, f"| table | column | description |\n{line}\n| orders | id | The key |\n")
+    assert [t.name for t in database.tables] == ["orders"]
+    assert not database.problems
