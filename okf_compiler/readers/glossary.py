@@ -181,7 +181,7 @@ def _rule(raw: _Raw, file: str, problems: list[Problem]) -> Rule | None:
         keys.sort(key=lambda k: _ROLES[_reduce(k)][1])
         for key in keys:
             if role in ("depends_on", "synonyms"):
-                facts.setdefault(role, []).extend(_texts(raw.facts[key]))
+                facts.setdefault(role, []).extend(_texts(raw.facts[key], ";|\n," if role == "synonyms" else ";|\n"))
             elif role not in facts:
                 facts[role] = _text(raw.facts[key], key, problem)
             elif role == "definition":
@@ -219,9 +219,9 @@ def _text(value: Any, key: str, problem: Callable[[str], None]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _texts(value: Any) -> list[str]:
-    """The items of a list, given as one or as a text with `;`, `|` or line breaks between them."""
-    items = value if isinstance(value, list) else re.split(r"[;|\n]", value) if isinstance(value, str) else [value]
+def _texts(value: Any, between: str) -> list[str]:
+    """The items of a list, given as one or as a text with one of the signs `between` them."""
+    items = value if isinstance(value, list) else re.split(f"[{between}]", value) if isinstance(value, str) else [value]
     texts = (item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items if item)
     return [text.strip() for text in texts if text.strip()]
 

@@ -62,6 +62,13 @@ def test_every_fact_of_a_rule(tmp_path: Path) -> None:
     assert database.places[("active-customer",)].line == 9
 
 
+def test_synonyms_in_one_cell(tmp_path: Path) -> None:
+    text = 'Term,Definition,Also known as\nChurn,who left,"attrition, loss; turnover"\n'
+    assert glossary(tmp_path, text, "g.csv").rules[0].synonyms == ("attrition", "loss", "turnover")
+    (rule,) = glossary(tmp_path, "- {name: A, definition: a, synonyms: ['b, late', c]}\n").rules
+    assert rule.synonyms == ("b, late", "c")
+
+
 def test_scalars_are_kept_as_they_are_spelt(tmp_path: Path) -> None:
     rules = glossary(tmp_path, "- name: NO\n  definition: 1_000\n- name: 007\n  definition: 2020-01-01\n").rules
     assert [(r.name, r.definition) for r in rules] == [("NO", "1_000"), ("007", "2020-01-01")]
