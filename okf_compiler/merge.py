@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,7 +104,7 @@ class _Merging:
     def _replace(self, file: Path, before: Concept, concept: Concept) -> None:
         known = (self.record or {}).get(concept.id, {})
         parts = markdown.sections(concept.body)
-        own = SECTIONS | known.keys() | {part.heading for part in parts}
+        own = _headings(known) | {part.heading for part in parts}
         before_parts = markdown.sections(before.body)
         extra_keys = {key: value for key, value in before.frontmatter.items() if key not in KEYS}
         if [p for p in before_parts if p.heading in own] == parts and facts(before) == facts(concept):
@@ -133,11 +134,12 @@ class _Merging:
         Where no record says what was compiled, whatever differs may be a person's.
         """
         known = (self.record or {}).get(before.id, {})
+        own = _headings(known)
         new = {(p.heading, p.text) for p in markdown.sections(after.body)} if after else set()
         edits = [
             Edit(before.path, part.heading, part.text)
             for part in markdown.sections(before.body)
-            if (part.heading in SECTIONS or part.heading in known)
+            if part.heading in own
             and (part.heading, part.text) not in new
             and known.get(part.heading) != record.digest(part.text)
         ]
@@ -165,7 +167,7 @@ class _Merging:
             concept = parse(_read(file), path[:-3])
         except FormatError:
             return
-        own = SECTIONS | (self.record or {}).get(concept.id, {}).keys()
+        own = _headings((self.record or {}).get(concept.id, {}))
         if not _is_compiled(concept):
             self.merged.concepts.append(concept)
         elif concept.frontmatter.keys() <= set(KEYS) and all(
@@ -177,6 +179,11 @@ class _Merging:
         else:
             self.merged.notes.append(f"{file}: its source is gone, but people added to it, so it was kept")
             self.merged.concepts.append(concept)
+
+
+def _headings(known: Mapping[str, str]) -> AbstractSet[str]:
+    """The compiler's headings, and those it wrote into a concept. What stands above every heading is a person's."""
+    return SECTIONS | (known.keys() - {record.FACTS})
 
 
 def _read(file: Path) -> str:

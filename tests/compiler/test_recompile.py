@@ -152,3 +152,11 @@ def test_killed_at_any_moment_with_two_at_once(tmp_path: Path) -> None:
             assert [str(f) for f in validate(out)] == []
     compile(write_documents(tmp_path / "a"), out)
     assert sorted(p.name for p in out.parent.iterdir()) == [".lock", "x"]
+
+
+def test_text_above_every_heading_stays_where_the_content_changes(out: Path) -> None:
+    file = out / "knowledge/order-value.md"
+    replace(file, "# Definition", "Ask Ann.\n\n# Definition")
+    report = again(out, CHANGED)
+    assert report.notes == () and not edits.file_for(out).exists()
+    assert "---\n\nAsk Ann.\n\n# Definition\n\nOV = total * 2" in file.read_text(encoding="utf-8")
