@@ -59,8 +59,21 @@ def parse_create_table(sql: str) -> tuple[Table | None, list[Unread]]:
     others = [s for s in segments if not _read_simple(sql, s, parts) and not _read_simple_key(s, parts)]
     target = _read_others(sql, tokens[:start], others, parts, unread) if segments else None
     if target is None:
-        return None, [Unread(1, "this is not a CREATE TABLE with columns")]
+        others_lost = _leftovers(sql, tokens, -1) if any(t.token_type is TokenType.SEMICOLON for t in tokens) else ()
+        return None, [Unread(1, "this is not a CREATE TABLE with columns"), *others_lost]
+    unread += _twice(sql, parts)
     return _table(target, parts), unread
+
+
+def _twice(sql: str, parts: _Parts) -> Iterator[Unread]:
+    """Take away columns whose name an earlier one has: a table has no two, so one of them is a mistake."""
+    names: set[str] = set()
+    for start in sorted(parts.columns):
+        name = parts.columns[start].name
+        if name in names:
+            yield Unread(sql.count("\n", 0, start) + 1, f"column {name} stands twice; the first one counts")
+            del parts.columns[start]
+        names.add(name)
 
 
 def _closing(tokens: Sequence[Token], start: int) -> tuple[int, bool]:

@@ -129,6 +129,7 @@ UNREADABLE = {
     "text after": ("CREATE TABLE t (a int);\nCREAT TABLE u (b int);\n", 2, ["a"]),
     "another statement": ("CREATE TABLE t (a int);\nCREATE INDEX i ON t (a);\n", 2, ["a"]),
     "an open quote": ('CREATE TABLE t (a int);\n\nCREATE TABLE "u (b int);\n', 3, ["a"]),
+    "a column twice": ("CREATE TABLE t (\na int,\nb text,\nA text\n);\n", 4, ["a", "b"]),
     "a table twice": ("CREATE TABLE t (a int);\nCREATE TABLE t (b int);\n", 2, ["a"]),
 }
 
@@ -140,6 +141,15 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_kept(tmp_path: Path, ca
     database = read(documents)
     assert [c.name for c in database.tables[0].columns] == columns
     assert [(p.file, p.line) for p in database.problems] == [(str(documents.schema), line)]
+
+
+def test_what_follows_a_statement_that_cannot_be_read_is_reported_too(tmp_path: Path) -> None:
+    schema = "CREATE TABLE t (a int);\nCREATE TYPE m AS\nENUM ('x');\nALTER TABLE t ADD PRIMARY KEY (a);\n"
+    problems = read(write_documents(tmp_path, schema=schema, meanings={}, rules=[])).problems
+    assert [(p.line, p.message.partition(":")[0]) for p in problems] == [
+        (2, "this is not a CREATE TABLE with columns"),
+        (4, "belongs to no statement"),
+    ]
 
 
 def test_crlf_and_bom_change_nothing(tmp_path: Path) -> None:
