@@ -13,8 +13,9 @@ from okf_agent import chart, grounds
 from okf_agent.ask import Asked, Outcome, Workspace
 from okf_agent.grounds import Grounds, Rule
 from okf_agent.prepare import quiet
-from okf_agent.render import inert, rows_view, shown_rows
+from okf_agent.render import rows_view, shown_rows
 from okf_agent.run import Run
+from okf_compiler.inert import inert
 from okf_compiler.settings import UserError
 
 MAX_RULES = 6

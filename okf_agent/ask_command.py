@@ -198,7 +198,7 @@ def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one
     if wanted.as_json:
         text = json.dumps({"exit_status": status, **_compared(asked, runs, workspace)}, ensure_ascii=False, default=str)
         one.begun = True
-        print(text)
+        output.standard_output().write(text.encode("utf-8", "backslashreplace") + b"\n")
     elif len(runs) == 2:
         out.print(*compare.side_by_side(runs), sep="\n")
     return status

@@ -10,7 +10,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from okf_agent.database import QueryResult
-from okf_agent.render import inert, is_number_type
+from okf_agent.render import is_number_type
+from okf_compiler.inert import inert
 
 MAX_BARS = 40
 MAX_LABEL = 30

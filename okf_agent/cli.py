@@ -21,6 +21,7 @@ from okf_agent.cli_options import (
     unsafe_option,
 )
 from okf_agent.one_object import JsonCommand, OneObject
+from okf_compiler.inert import inert_lines
 
 if TYPE_CHECKING:
     from okf_agent.tools import ToolResult
@@ -153,6 +154,6 @@ def _say(line: str) -> None:
 
 
 def _print_result(result: ToolResult) -> None:
-    click.echo(result.text)
+    click.echo(inert_lines(result.text) if sys.stdout.isatty() else result.text)
     if result.failed:
         sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -196,7 +197,7 @@ def _print_statistics(figures: Sequence[Any], as_json: bool) -> None:
 
 
 def _print_json(data: Any) -> None:
-    click.echo(json.dumps(data, ensure_ascii=False, default=str))
+    click.echo(json.dumps(data, ensure_ascii=sys.stdout.isatty(), default=str))
 
 
 def _console() -> Console:

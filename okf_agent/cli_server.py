@@ -46,7 +46,7 @@ def doctor(db: str | None, model: str | None, as_json: bool) -> None:
     from rich.text import Text
 
     from okf_agent.doctor import examine
-    from okf_agent.render import inert
+    from okf_compiler.inert import inert
 
     findings = examine(configured(), db, model)
     console = Console()

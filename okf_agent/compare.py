@@ -13,7 +13,8 @@ from rich.text import Text
 from okf_agent.answers import words
 from okf_agent.ask import Cell, Outcome
 from okf_agent.database import QueryResult
-from okf_agent.render import inert, shown_rows
+from okf_agent.render import shown_rows
+from okf_compiler.inert import inert
 from okf_compiler.postgres import Row
 
 MAX_SHOWN = 10

@@ -17,7 +17,7 @@ from rich.cells import cell_len
 
 from okf_agent import sql_text
 from okf_agent.database import Database
-from okf_agent.render import inert
+from okf_compiler.inert import inert
 from okf_compiler.postgres import Row
 
 Format = Literal["table", "csv", "json", "markdown"]

@@ -35,7 +35,7 @@ class OneObject:
             "error": "" if interrupted else without_passwords(said),
             "exit_status": INTERRUPTED if interrupted else status,
         }
-        click.echo(json.dumps(data, ensure_ascii=False))
+        click.echo(json.dumps(data))
 
 
 class JsonCommand(click.Command):

@@ -23,7 +23,7 @@ from okf_agent.export import Format
 from okf_agent.grounds import Grounds
 from okf_agent.one_object import INTERRUPTED, OneObject
 from okf_agent.query_error import QueryError
-from okf_agent.render import inert
+from okf_compiler.inert import inert
 from okf_compiler.settings import UserError, did_you_mean
 
 SUFFIXES: Mapping[str, Format] = {

@@ -19,6 +19,7 @@ from okf_agent.completions import known_names
 from okf_agent.config import Config
 from okf_agent.providers import LOCAL, choose_model
 from okf_agent.reader import Completions, Reader, open_reader
+from okf_compiler.inert import inert_lines
 from okf_compiler.settings import UserError, did_you_mean, list_databases
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def answer(session: Session, line: str) -> None:
             raise UserError(f"There is no command {name!r}{did_you_mean(name, COMMANDS)} /help lists them.")
         getattr(session, COMMANDS[name][0])(argument.strip())
     except UserError as error:
-        session.err.print(Text(str(error), "red"), soft_wrap=True)
+        session.err.print(Text(inert_lines(str(error)), "red"), soft_wrap=True)
     except KeyboardInterrupt:
         session.err.print("Interrupted.", style="magenta")
 

@@ -11,6 +11,8 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from okf_compiler.inert import ACTIVE, inert
+
 if TYPE_CHECKING:
     from okf_agent.database import QueryResult
 
@@ -25,20 +27,6 @@ CUT_NAMED = 10
 
 _NUMBER_TYPE = re.compile(r"(smallint|integer|bigint|numeric|real|double precision|oid)(\(|$)")
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
-_ACTIVE = re.compile(
-    "[\x00-\x1f\x7f-\x9f"  # C0 and C1: escape sequences, line ends
-    "\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # direction, invisible, line ends
-    "\ud800-\udfff\U000e0000-\U000e007f]"  # no characters; tags
-)
-
-
-def inert(text: str) -> str:
-    r"""Text a terminal shows and does not obey: controls and direction marks are written out.
-
-    >>> inert("a\x1b[31mb\nc")
-    'a\\x1b[31mb\\nc'
-    """
-    return _ACTIVE.sub(lambda m: m.group().encode("unicode_escape").decode("ascii"), text)
 
 
 def shown_rows(result: QueryResult) -> str:
@@ -164,7 +152,7 @@ def _json_cell(cell: str | None, type: str) -> str:
 
 
 def _json_string(text: str) -> str:
-    return _ACTIVE.sub(_json_escape, json.dumps(text, ensure_ascii=False))
+    return ACTIVE.sub(_json_escape, json.dumps(text, ensure_ascii=False))
 
 
 def _json_escape(match: re.Match[str]) -> str:

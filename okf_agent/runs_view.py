@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from okf_agent.render import inert
 from okf_agent.runs import Comparison, Feedback, Record, number, succeeded, tokens
+from okf_compiler.inert import inert
 
 SHOWN_CHARS = 600
 """Of a text in a step, unless the whole is asked for."""

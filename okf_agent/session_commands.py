@@ -20,8 +20,9 @@ from okf_agent.knowledge import MODES
 from okf_agent.prompt import COMMANDS, greet
 from okf_agent.query_error import QueryError
 from okf_agent.reader import Reader
-from okf_agent.render import inert, rows_view, shown_rows
+from okf_agent.render import rows_view, shown_rows
 from okf_agent.terminal import Progress, close, console, show_asking, summary, watch
+from okf_compiler.inert import inert
 from okf_compiler.settings import UserError, did_you_mean, list_databases
 
 MAX_ROWS = 10_000

@@ -13,7 +13,6 @@ from rich.text import Text
 from okf_agent import answers
 from okf_agent.answers import ENDS, View
 from okf_agent.ask import Asked, Cell, Outcome, Workspace, ask
-from okf_agent.render import inert
 from okf_agent.run import (
     Event,
     LimitReached,
@@ -24,6 +23,7 @@ from okf_agent.run import (
     ToolFinished,
     ToolStarted,
 )
+from okf_compiler.inert import inert
 
 PIPE_WIDTH = 200
 """Columns where no terminal says how many: what reads a pipe breaks lines itself."""

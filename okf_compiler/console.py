@@ -9,6 +9,8 @@ import sys
 
 import click
 
+from okf_compiler.inert import inert_lines
+
 _SECRET_IN_URL = re.compile(r"([a-z][a-z0-9+.-]*:/{1,2}[^\s/:@]*:)\S*(?=@)", re.IGNORECASE)
 """The password of a URL, up to its last @; one that passed for a path has lost a slash."""
 _SECRET_BY_NAME = re.compile(r"((?:\b|_)(?:ssl)?password=)[^\s&'\"]+", re.IGNORECASE)
@@ -28,7 +30,7 @@ def run(commands: click.Group) -> None:
     except click.ClickException as error:
         said = io.StringIO()
         error.show(said)
-        click.echo(without_passwords(said.getvalue()), err=True, nl=False)
+        click.echo(inert_lines(without_passwords(said.getvalue())), err=True, nl=False)
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
@@ -45,7 +47,7 @@ def run(commands: click.Group) -> None:
         status = getattr(error, "status", None)
         if not isinstance(status, int):
             raise
-        click.echo(without_passwords(str(error)), err=True)
+        click.echo(inert_lines(without_passwords(str(error))), err=True)
         sys.exit(status)
 
 

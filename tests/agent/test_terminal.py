@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command import SCRIPTS
+from support.command import SCRIPTS, run_inside
 from support.endpoint import Endpoint, calls, submit
 from support.tmux import Terminal, missing
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
@@ -62,6 +62,44 @@ def test_ctrl_c_ends_ask_with_130_a_record_and_no_query_left(workspace: Workspac
     (record,) = workspace.records()
     assert (record["stop_reason"], record["tool_calls"], record["answer"]) == ("interrupted", {}, None)
     assert "\x1b[3" not in (child.before or ""), "NO_COLOR: no colours"
+
+
+HOSTILE = "\\x1b[31mred\\u202e\\u009b2J"
+"""As an E'' string of PostgreSQL writes escape sequences and a direction mark."""
+OBEYED = ("\x1b[31m", "\u202e", "\x9b")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sql", "shop", f"SELECT E'{HOSTILE}' AS a"],
+        ["sql", "shop", f"SELECT E'{HOSTILE}'::int"],
+        ["read", "shop", "/tables/hostile.md"],
+        ["read", "shop", "/tables/\x1b[31mred\u202e\u009b2J.md"],
+        ["sql", "\x1b[31mred\u202e\u009b2J", "SELECT 1"],
+        ["runs", "show", "\x1b[31mred\u202e\u009b2J"],
+    ],
+)
+def test_no_command_lets_a_terminal_obey_what_others_wrote(workspace: Workspace, arguments: list[str]) -> None:
+    workspace.configure("http://127.0.0.1:9/v1")
+    folder = workspace.root / "by-hand" / "tables"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "hostile.md").write_text("---\ntype: x\n---\n\x1b[31mred\u202e\x9b2J\n", encoding="utf-8")
+    if arguments[0] == "read":
+        arguments = [*arguments, "--bundle", str(folder.parent)]
+    child = pexpect.spawn(str(AGENT), arguments, cwd=str(workspace.root), env={**os.environ, "LC_ALL": "C.UTF-8"},
+                          timeout=SECONDS, encoding="utf-8")  # fmt: skip
+    child.expect(pexpect.EOF)
+    shown = child.before or ""
+    assert "[31m" in shown
+    assert [found for found in OBEYED if found in shown] == []
+
+
+def test_the_prompt_lets_no_error_be_obeyed(workspace: Workspace) -> None:
+    workspace.configure("http://127.0.0.1:9/v1")
+    result = run_inside("--db", "shop", cwd=workspace.root, text=f"/sql SELECT E'{HOSTILE}'::int\n")
+    assert "invalid input syntax" in result.stderr and "\nLINE 1" in result.stderr
+    assert [found for found in OBEYED if found in result.stderr] == []
 
 
 @pytest.mark.slow
