@@ -52,7 +52,11 @@ def table_gist(table: Table) -> str:
     if not table.columns:
         return "Its columns are not documented."
     refers = sorted({key.ref_table for key in table.foreign_keys if key.ref_table != table.name})
-    end = f" ({len(table.columns)} columns" + (f"; refers to {', '.join(refers)}" if refers else "") + ")"
+    end = (
+        f" ({len(table.columns)} column{'s' * (len(table.columns) != 1)}"
+        + (f"; refers to {', '.join(refers)}" if refers else "")
+        + ")"
+    )
     row = _row(table)
     phrases = list(dict.fromkeys(_phrases(table)))
     shown: list[str] = []
@@ -92,10 +96,10 @@ def phrase(meaning: str) -> str:
 
 
 def _phrases(table: Table) -> Iterator[str]:
-    """Of every column, but for keys: those that are joined on are said to refer."""
+    """Of every column, but for keys, which are said to refer; a table of nothing else has only their names."""
     keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
     columns = [c for c in table.columns if c.name not in keys and not _KEY.search(c.meaning or "")]
-    yield from map(_of, columns or table.columns)
+    yield from map(_of, columns) if columns else (c.name for c in table.columns)
 
 
 def _of(column: Column) -> str:
