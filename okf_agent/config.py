@@ -6,13 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from dotenv import dotenv_values
+from pydantic import Field
 
 from okf_compiler.settings import (
     CONFIG_FILE,
+    Positive,
+    Seconds,
     Section,
     Settings,
     UserError,
@@ -24,13 +27,17 @@ from okf_compiler.settings import (
     read_section,
 )
 
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Limit = Annotated[float, Field(gt=0)]
+"""Infinite for none: .inf"""
+
 
 class Price(Section):
     """`model.prices.<name>:` dollars per million tokens."""
 
-    input: float
-    output: float
-    cached: float | None = None
+    input: Amount
+    output: Amount
+    cached: Amount | None = None
     """Of input tokens that the provider had cached; None: the same as `input`."""
 
 
@@ -41,18 +48,18 @@ class ModelSection(Section):
     """A LiteLLM model name, or `local` for the embedded model."""
     api_base: str | None = None
     """The address of an OpenAI-compatible server of your own; None for the provider's."""
-    temperature: float = 0.0
-    max_tokens: int = 4096
+    temperature: Amount = 0.0
+    max_tokens: Positive = 4096
     """Tokens of one reply."""
-    timeout_s: float = 120
+    timeout_s: Seconds = 120
     """Seconds one model call may take."""
     stream: bool = False
     """Take replies as they are written: then `timeout_s` bounds each silence, and the run's seconds the reply."""
     callbacks: tuple[str, ...] = ()
     """LiteLLM callbacks by name: langfuse, langsmith, otel, …"""
-    retries: int = 5
+    retries: Annotated[int, Field(ge=0)] = 5
     """Further tries of a call that failed for a passing reason: a rate limit, a server out of order."""
-    retry_wait_s: float = 5
+    retry_wait_s: Amount = 5
     """Seconds before the first further try, doubled for each one after it, unless the provider names a time."""
     prices: dict[str, Price] = {}  # noqa: RUF012 - pydantic copies it
     """Prices of models that LiteLLM does not know, by model name; they win over LiteLLM's."""
@@ -65,13 +72,13 @@ class AgentSection(Section):
     """Folder of the compiled bundles, one a database."""
     raw_docs: Path | tuple[Path, ...] = Path("data/livesqlbench-base-lite")
     """Data root, or a list of them; `data/` is always the last one."""
-    max_steps: int = 15
+    max_steps: Positive = 15
     """Model calls of one question."""
-    max_seconds: float = 600
+    max_seconds: Limit = 600
     """Seconds one question may take, waiting for rate limits included."""
-    max_tokens: int = 1_000_000
+    max_tokens: Positive = 1_000_000
     """Tokens, input and output together, that one question may use."""
-    max_cost_usd: float = 1.0
+    max_cost_usd: Annotated[float, Field(ge=0)] = 1.0
     """Dollars one question may cost, as far as prices are known."""
     runs: Path = Path("runs")
     """Folder of the records."""
@@ -82,7 +89,7 @@ class TraceSection(Section):
 
     rows: Literal["full", "sample", "none"] = "full"
     """Query results in the steps file: whole as the model saw them, their first lines, or none."""
-    keep_days: float = 90
+    keep_days: Amount = 90
     """Days after which a steps file is deleted; 0 keeps them for ever. runs.jsonl is never cut."""
 
 
@@ -125,11 +132,9 @@ def load_config(root: Path | None = None, *, file: Path | None = None, changes: 
     load_env(root / ".env")
     config = _validated(root, sections, file)
     for change in changes:
-        keys, value = _parse_change(change)
-        changed = _nested(keys, value)
-        _validated(root, changed, f"--set {change}")
-        sections = _merged(sections, changed)
-    return _validated(root, sections, "--set") if changes else config
+        sections = _merged(sections, _nested(*_parse_change(change)))
+    # Together: a price has two keys, and neither is whole without the other.
+    return _validated(root, sections, " ".join(f"--set {change}" for change in changes)) if changes else config
 
 
 def _validated(root: Path, sections: Mapping[str, Any], origin: Path | str) -> Config:

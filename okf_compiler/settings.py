@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -35,6 +35,11 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
+Positive = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, le=1_000_000)]
+"""PostgreSQL's own limits end at 24 days."""
+
+
 class DatabaseSection(Section):
     """`database:` where questions are run, and the limits of one query."""
 
@@ -42,13 +47,13 @@ class DatabaseSection(Section):
     """Which PostgreSQL: one from a wheel in this workspace, the LiveSQLBench container, or yours."""
     host: str = "localhost"
     """Host of the docker and server engines."""
-    port: int = 5432
+    port: Annotated[int, Field(gt=0, lt=65_536)] = 5432
     """Port of the docker and server engines."""
     agent_user: str = "agent_ro"
     """The role that runs the model's SQL; it can only read."""
-    connection_limit: int = 50
+    connection_limit: Positive = 50
     """Connections that role may have at once."""
-    temp_file_limit_mb: int = 1_000
+    temp_file_limit_mb: Annotated[int, Field(ge=0)] = 1_000
     """Disk one session of that role may use for sorting and hashing; only a superuser can set it."""
     hide: tuple[str, ...] = ()
     """Columns (`customers.ssn`, `sales.customers.ssn`, `*.ssn`) or whole tables that nobody is to see, in any database:
@@ -58,16 +63,16 @@ class DatabaseSection(Section):
     harden_public: bool | None = None
     """Take rights from PUBLIC that the role would share: TEMPORARY, functions, catalogue functions that act.
     None: where the server is ours (embedded, docker). On a server with other users it may break their work."""
-    statement_timeout_s: float = 30
+    statement_timeout_s: Seconds = 30
     """Seconds one query may take, by our own clock and by the server's."""
-    export_timeout_s: float = 600
+    export_timeout_s: Seconds = 600
     """Seconds that writing a whole result may take, to a file or to standard output; the role's own limit, as the
     product sets it from `statement_timeout_s`, does not count there, a shorter one that a DBA gave the role does."""
-    max_rows: int = 20
+    max_rows: Positive = 20
     """Rows of one query that the model and the terminal see."""
-    max_cell_chars: int = 2_000
+    max_cell_chars: Positive = 2_000
     """Characters of one cell that the model and the terminal see."""
-    max_bytes: int = 10_000_000
+    max_bytes: Positive = 10_000_000
     """Bytes of one query's rows that are held in memory."""
     max_cost: float | None = None
     """The planner's cost above which a query is refused before it runs; None for no bound."""
@@ -182,13 +187,23 @@ def read_section(model: type[SectionT], values: Mapping[str, Any], name: str, or
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A mistyped key explains why another is missing.
+        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         keys = [*name.split(".", 1), *map(str, first["loc"])]
-        advice = first["msg"]
+        advice = first["msg"].replace("valid tuple", "list").replace("valid dictionary", "mapping")
         if first["type"] == "extra_forbidden":
-            known = [field.alias or name for name, field in model.model_fields.items()]
-            advice = f"there is no such key{did_you_mean(keys[-1], known)}"
+            advice = f"there is no such key{did_you_mean(keys[-1], _known_keys(model, len(first['loc'])))}"
         raise UserError(f"{place_of(origin, keys)}: {'.'.join(keys)}: {advice}", status=2) from None
+
+
+def _known_keys(model: type[Section], depth: int) -> list[str]:
+    """The keys of a section, or of what its mappings hold at a depth below it."""
+    fields = model.model_fields.values()
+    inner = [kind for field in fields for kind in get_args(field.annotation)]
+    below = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, Section)]
+    if depth > 1 and below:
+        return [key for kind in below for key in _known_keys(kind, 1)]
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def place_of(origin: Path | str, keys: Sequence[str]) -> str:

@@ -54,6 +54,16 @@ def test_another_file_makes_its_folder_the_workspace(root: Path) -> None:
             "config.yaml:3: databases.shop.schem: there is no such key; did you mean",
         ),
         ("model:\n  prices:\n    a/b:\n      input: 1", "config.yaml:3: model.prices.a/b.output: Field required"),
+        (
+            "model:\n  prices:\n    a/b:\n      inptu: 1\n      output: 2",
+            "config.yaml:4: model.prices.a/b.inptu: there is no such key; did you mean 'input'?",
+        ),
+        ("database:\n  hide: customers.email", "config.yaml:2: database.hide: Input should be a list"),
+        (
+            "database:\n  statement_timeout_s: -1",
+            "config.yaml:2: database.statement_timeout_s: Input should be greater",
+        ),
+        ("database: {port: 99999}", "config.yaml:1: database.port: Input should be less than 65536"),
         ("trace: 5", "config.yaml:1: trace must be a mapping"),
     ],
 )
@@ -78,6 +88,13 @@ def test_a_broken_file(tmp_path: Path, text: str, said: str) -> None:
         ("agent.max_steps", "write a key and a value"),
         ("agent=5", "write a key and a value"),
         ("agent.max_steps.x=5", "agent.max_steps"),
+        ("agent.max_steps=0", "agent.max_steps: Input should be greater than 0"),
+        ("agent.max_cost_usd=.nan", "agent.max_cost_usd"),
+        ("agent.max_seconds=.nan", "agent.max_seconds"),
+        ("database.max_rows=-5", "database.max_rows: Input should be greater than 0"),
+        ("database.export_timeout_s=.inf", "database.export_timeout_s"),
+        ("model.retries=-1", "model.retries: Input should be greater than or equal to 0"),
+        ("model.prices.x.input=1", "model.prices.x.output: Field required"),
     ],
 )
 def test_a_broken_change(root: Path, change: str, said: str) -> None:
@@ -85,6 +102,11 @@ def test_a_broken_change(root: Path, change: str, said: str) -> None:
         load_config(root, changes=[change])
     assert said in str(caught.value)
     assert caught.value.status == 2
+
+
+def test_changes_count_together(root: Path) -> None:
+    config = load_config(root, changes=["model.prices.x.input=1", "model.prices.x.output=2", "agent.max_seconds=.inf"])
+    assert (config.model.prices["x"].output, config.agent.max_seconds) == (2, float("inf"))
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
