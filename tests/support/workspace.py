@@ -15,6 +15,7 @@ import psycopg
 from okf_agent.engines import embedded
 from support.command import run, run_inside
 from support.endpoint import Endpoint, Scripted, calls, submit
+from support.folders import let_enter
 
 SHOP = Path(__file__).parents[2] / "data" / "shop"
 SQL = """SELECT count(DISTINCT customer_id) FROM orders
@@ -75,8 +76,7 @@ class Workspace:
 @contextmanager
 def workspace(root: Path) -> Iterator[Workspace]:
     """One workspace, so that its PostgreSQL starts and loads once; stopped at the end."""
-    for folder in (root, *root.parents[:2]):  # run by root, the server's account must enter it
-        folder.chmod(0o755)
+    let_enter(root)
     try:
         yield Workspace(root)
     finally:

@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from support.folders import let_enter
 
 from okf_agent.engines import Server, embedded
 from okf_agent.engines.connection import connect_admin
@@ -219,7 +220,7 @@ def test_another_user_cannot_connect_or_read(kept: Path) -> None:
 
 @as_root
 def test_a_workspace_nobody_can_enter(tmp_path: Path) -> None:
-    assert tmp_path.parent.stat().st_mode & 0o777 == 0o700
+    tmp_path.chmod(0o700)
     try:
         start(tmp_path)
         assert embedded.find_place(tmp_path).home.parent in embedded.ROOT_HOMES
@@ -228,6 +229,18 @@ def test_a_workspace_nobody_can_enter(tmp_path: Path) -> None:
     finally:
         embedded.stop(tmp_path)
         shutil.rmtree(embedded.find_place(tmp_path).home)
+
+
+def test_tests_open_their_own_folders_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder for temporary files that tests closed to others would stop every other program of the machine."""
+    shared = tmp_path / "shared"
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    modes = {tmp_path: 0o700, shared: 0o777, shared / "own": 0o700, shared / "own" / "workspace": 0o740}
+    for folder, mode in modes.items():
+        folder.mkdir(exist_ok=True)
+        folder.chmod(mode)
+    let_enter(shared / "own" / "workspace")
+    assert [folder.stat().st_mode & 0o777 for folder in modes] == [0o700, 0o777, 0o711, 0o751]
 
 
 @pytest.mark.slow
