@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -20,6 +22,10 @@ from okf_compiler.settings import UserError
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
 _LINK = re.compile(r"(?<!\\)\]\((?:<([^<>\n]*)>|([^()\s]*(?:\([^()\s]*\)[^()\s]*)*))(?:[ \t]+[\"'(][^\n]*?)?\)")
+_DEFINED = re.compile(r"^ {0,3}\[(?!\^)[^\[\]\n]+\]:[ \t]*(?:<([^<>\n]*)>|(\S+))[ \t]*(?:[\"'(].*)?$", re.MULTILINE)
+"""The address of a link such as `[text][name]`, which stands on a line of its own: `[name]: /address.md`."""
+_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:[^\s/@]+@", re.IGNORECASE)
+_KEY = re.compile(r"^([\w-]+):(?:\s|$)", re.MULTILINE)
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2}))?")
@@ -71,6 +77,7 @@ def check(content: Mapping[str, bytes], *, links: bool = True) -> Iterator[Findi
         if not path.lower().endswith(".md"):
             continue
         place = f"/{path}"
+        yield from _passwords(place, data)
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -99,6 +106,10 @@ def check_concept(path: str, values: Mapping[str, Any] | None, front: str = "") 
     if values is None:
         yield _error("no-frontmatter", path, 1, "a concept begins with frontmatter between two lines `---`")
         return
+    keys = _KEY.findall(front)
+    if len(set(keys)) < len(keys):
+        key = next(key for n, key in enumerate(keys) if key in keys[:n])
+        yield _warning("key-twice", path, _line(front, key), f"{key} stands twice; the last one counts")
     kind = values.get("type")
     if not isinstance(kind, str) or not kind.strip():
         got = f"it is {kind!r}; put it in quotes" if "type" in values and kind is not None else "it is missing"
@@ -200,11 +211,29 @@ def _log(path: str, values: dict[str, Any] | None, body: str, first: int) -> Ite
         if not line.startswith("## "):
             continue
         day = line[3:].strip()
-        if not _DATE.fullmatch(day):
+        if not _is_date(day):
             yield _error("log-heading", path, number, f"a log's headings are `## YYYY-MM-DD`, not {line!r}")
         elif days and day > days[-1]:
             yield _warning("log-order", path, number, "the newest day stands first")
         days.append(day)
+
+
+def _is_date(day: str) -> bool:
+    try:
+        return _DATE.fullmatch(day) is not None and date.fromisoformat(day) is not None
+    except ValueError:
+        return False
+
+
+def _passwords(path: str, data: bytes) -> Iterator[Finding]:
+    """A warning for each line with a URL that holds a password; it does not show it."""
+    if b"://" not in data or b"@" not in data:
+        return
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+        if _PASSWORD.search(line):
+            yield _warning(
+                "password", path, number, "holds a URL with a password: take it out, and change the password"
+            )
 
 
 def _parents(path: str) -> Iterator[str]:
@@ -218,11 +247,11 @@ def _parents(path: str) -> Iterator[str]:
 
 def _links(path: str, body: str, first: int, known: AbstractSet[str]) -> Iterator[Finding]:
     """A warning for each link to a file or folder of the bundle that is not among the known ones."""
-    if "](" not in body:
+    if "](" not in body and "]:" not in body:
         return
     if "`" in body or "~~~" in body:
         body = _blank(_CODE, _blank(_FENCE, body))
-    for match in _LINK.finditer(body):
+    for match in chain(_LINK.finditer(body), _DEFINED.finditer(body)):
         address = match[1] if match[1] is not None else match[2]
         if not address or address.startswith(("#", "//")) or _URI.match(address):
             continue

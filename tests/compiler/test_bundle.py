@@ -164,9 +164,43 @@ def test_each_rule_finds_its_fault(tmp_path: Path, code: str) -> None:
     assert [(f.path, f.line, f.severity) for f in found] == [(f"/{name}", line, severity)]
 
 
+MORE_FINDINGS = {
+    "a day that is none": ("log.md", "## 2024-13-45\n", "log-heading", 1),
+    "a key twice": ("a.md", "---\ntype: A\ntitle: B\ntitle: C\ndescription: D\n---\n", "key-twice", 3),
+    "a link by its name": (
+        "a.md",
+        "---\ntype: A\ntitle: B\ndescription: C\n---\n[x][y]\n\n[y]: /gone.md 'z'\n",
+        "broken-link",
+        8,
+    ),
+    "a password": (
+        "a.md",
+        "---\ntype: A\ntitle: B\ndescription: C\nresource: postgresql://ann:s3cret@db/shop\n---\n",
+        "password",
+        5,
+    ),
+    "a password in a text": (
+        "a.md",
+        "---\ntype: A\ntitle: B\ndescription: C\n---\n\nOpen mysql://ann:s3cret@db.\n",
+        "password",
+        7,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MORE_FINDINGS)
+def test_more_faults(tmp_path: Path, case: str) -> None:
+    name, content, code, line = MORE_FINDINGS[case]
+    (tmp_path / name).write_text(content, encoding="utf-8", newline="\n")
+    found = validate(tmp_path)
+    assert [(f.code, f.line) for f in found] == [(code, line)]
+    assert "s3cret" not in str(found[0])
+
+
 GOOD_LINKS = [
     "[x](/b%20c.md)", "[x](</b c.md>)", "[x](b%20c)", '[x](/a.md#part "title")', "[x](#part)", "[x](https://e.org/a.md)",
     "[x](mailto:a@b.c)", "[x](/)", "[x](sub/)", "`[x](/gone.md)`", "```\n[x](/gone.md)\n```", "[x](/sub/d(1).md)",
+    "[x][y]\n\n[y]: /a.md", "[y]: https://ann@e.org:80/a", "[Note]: read this first", "```\n[y]: /gone.md\n```",
 ]  # fmt: skip
 
 
