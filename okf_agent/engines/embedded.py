@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -47,6 +48,8 @@ LONGEST_SOCKET_PATH = 99
 START_SECONDS = 60
 LOCK_SECONDS = 180
 LOG_BYTES = 10_000_000
+PROBLEM = re.compile(r"\b(FATAL|PANIC|ERROR|error|could not)\b")
+"""In the line of PostgreSQL's programs that says what went wrong."""
 ROOT_HOMES = (Path("/var/lib/okf-agent"), Path("/var/tmp/okf-agent"))
 """Where root keeps the data if the server's account cannot enter the workspace."""
 IGNORED_VARIABLES = {"hostaddr": "", "options": "", "sslmode": "disable", "channel_binding": "disable"}
@@ -330,4 +333,7 @@ def _explain(text: str, where: Path) -> str:
     }  # fmt: skip
     remedy = next((advice for sign, advice in remedies.items() if sign in text), None)
     remedy = remedy or "Or set database.engine to `server` in config.yaml to use a PostgreSQL of yours."
-    return f"The embedded PostgreSQL in {where} does not start: {text.strip()}\n{remedy}"
+    lines = text.strip().splitlines()
+    first = next((number for number, line in enumerate(lines) if PROBLEM.search(line)), 0)  # after what went well
+    said = "\n".join(lines[first:])
+    return f"The embedded PostgreSQL in {where} does not start: {said}\n{remedy}"

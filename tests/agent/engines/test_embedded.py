@@ -290,8 +290,10 @@ def test_full_disk() -> None:
             pytest.skip("mounting is not allowed here")
         try:
             root.chmod(0o755)
-            with pytest.raises(UserError, match="The disk is full"):
+            with pytest.raises(UserError, match="The disk is full") as full:
                 start(root)
+            assert "creating subdirectories" not in str(full.value), "what initdb did well"
+            assert "No space left on device" in str(full.value)
             assert not (root / ".okf" / "postgres").exists()
             subprocess.run(["mount", "-o", "remount,ro", root], check=True)
             with pytest.raises(UserError, match="read-only"):
