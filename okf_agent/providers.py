@@ -19,6 +19,8 @@ class Provider:
     """The variable with its key; None where no key is needed."""
     example: str
     """A model name that calls tools."""
+    address: tuple[str, ...] = ()
+    """Variables that say where it is, needed unless model.api_base does: LiteLLM knows no address of its own."""
 
 
 PROVIDERS = (
@@ -29,8 +31,10 @@ PROVIDERS = (
     Provider("gemini", "Gemini", "GEMINI_API_KEY", "gemini/gemini-2.5-flash"),
     Provider("anthropic", "Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-4-5"),
     Provider("openrouter", "OpenRouter", "OPENROUTER_API_KEY", "openrouter/qwen/qwen3-coder"),
-    Provider("azure", "Azure OpenAI", "AZURE_API_KEY", "azure/<your deployment>"),
-    Provider("hosted_vllm", "vLLM", None, "hosted_vllm/<served model>"),
+    Provider(
+        "azure", "Azure OpenAI", "AZURE_API_KEY", "azure/<your deployment>", ("AZURE_API_BASE", "AZURE_API_VERSION")
+    ),
+    Provider("hosted_vllm", "vLLM", None, "hosted_vllm/<served model>", ("HOSTED_VLLM_API_BASE",)),
     Provider("llamafile", "llama.cpp server", None, "llamafile/<any name>"),
 )
 
@@ -65,7 +69,16 @@ def choose_model(
     """
     name = asked or configured
     provider = provider_of(name)
-    if provider is None or provider.key is None or api_base or env.get(provider.key):
+    if provider is None or api_base:
+        return ModelChoice(name)
+    if provider.key is None or env.get(provider.key):
+        unset = [variable for variable in provider.address if not env.get(variable)]
+        if unset:
+            raise UserError(
+                f"{' and '.join(unset)} must say where {name} is.\n"
+                f"Add it to .env (see .env.example and PROVIDERS.md), or set model.api_base in config.yaml.",
+                status=2,
+            )
         return ModelChoice(name)
     if asked is None and not any(p.key and env.get(p.key) for p in PROVIDERS):
         return ModelChoice(
