@@ -85,7 +85,7 @@ def _differences(diff: RowDiff | None, names: tuple[str, str]) -> Iterator[Text]
 def _answer(outcome: Outcome) -> str:
     answer = outcome.run.answer
     if answer is None:
-        return outcome.run.error or "none"
+        return words(outcome.run.error).plain or "none"
     return words(answer.answer).plain
 
 

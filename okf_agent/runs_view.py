@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from okf_agent.runs import Comparison, Feedback, Record, number, succeeded, tokens
-from okf_compiler.inert import inert
+from okf_compiler.inert import inert, inert_lines
 
 SHOWN_CHARS = 600
 """Of a text in a step, unless the whole is asked for."""
@@ -79,9 +79,9 @@ def step_lines(event: Mapping[str, Any], whole: bool) -> Iterator[Text]:
         case "Told":
             yield from _said("     told", str(event.get("text") or ""), whole, "yellow")
         case "ModelFailed":
-            yield Text(f"{step:>3}  the model failed: {inert(str(event.get('error')))}", "red")
+            yield Text(f"{step:>3}  the model failed: {inert_lines(str(event.get('error')))}", "red")
         case "Notice":
-            yield Text("     " + inert(str(event.get("text"))), "dim")
+            yield Text("     " + inert_lines(str(event.get("text"))), "dim")
         case "Shortened":
             yield Text(f"     {event.get('results')} older tool results were shortened", "yellow")
         case "LimitReached":
@@ -100,7 +100,7 @@ def end_lines(record: Record) -> Iterator[Text]:
     if record.get("ungrounded_numbers"):
         yield Text(f"Numbers found nowhere: {inert(', '.join(map(str, record['ungrounded_numbers'])))}", "yellow")
     if record.get("error"):
-        yield Text(inert(str(record["error"])), "red")
+        yield Text(inert_lines(str(record["error"])), "red")
 
 
 def comparison_view(found: Comparison) -> Iterator[RenderableType]:
@@ -111,7 +111,7 @@ def comparison_view(found: Comparison) -> Iterator[RenderableType]:
         grid.add_column(title, overflow="fold")
     for name, values in _facts(found):
         style = "" if values[0] == values[1] else "yellow"
-        grid.add_row(name, *(Text(inert(value), style) for value in values))
+        grid.add_row(name, *(Text(inert_lines(value), style) for value in values))
     yield grid
     if not found.same_question:
         yield Text("These runs answer different questions.", "yellow")
@@ -120,11 +120,13 @@ def comparison_view(found: Comparison) -> Iterator[RenderableType]:
 
 def statistics_view(figures: Sequence[Mapping[str, Any]]) -> Table:
     """The figures as a table; steps, tokens, cost and seconds are medians."""
-    grid = Table(caption="steps, tokens, cost and seconds are medians", caption_justify="left")
-    for name in ("mode", "model"):
-        grid.add_column(name, overflow="fold")
+    # No lines and no cut figures: all of it has to fit into 80 columns, so only the model's name is folded.
+    caption = "steps, tokens, cost and seconds are medians"
+    grid = Table(caption=caption, caption_justify="left", box=None, padding=(0, 1, 0, 0))
+    grid.add_column("mode", no_wrap=True)
+    grid.add_column("model", overflow="fold")
     for name in ("runs", "success", "steps", "tokens", "cost", "seconds", "right", "wrong"):
-        grid.add_column(name, justify="right")
+        grid.add_column(name, justify="right", no_wrap=True)
     for one in figures:
         grid.add_row(
             inert(one["mode"]),

@@ -23,7 +23,7 @@ from okf_agent.run import (
     ToolFinished,
     ToolStarted,
 )
-from okf_compiler.inert import inert
+from okf_compiler.inert import inert, inert_lines
 
 PIPE_WIDTH = 200
 """Columns where no terminal says how many: what reads a pipe breaks lines itself."""
@@ -55,7 +55,7 @@ class Progress:
     def say(self, line: str) -> None:
         """One line, about something that is being got ready or that is worth knowing."""
         if not self.quiet:
-            self.console.print(Text(inert(line), "dim"), soft_wrap=True)
+            self.console.print(Text(inert_lines(line), "dim"), soft_wrap=True)
 
     def __call__(self, event: Event) -> None:
         if self.quiet:

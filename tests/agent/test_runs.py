@@ -188,6 +188,21 @@ def test_what_cannot_be_compared_is_said(workspace: Path) -> None:
     assert "secret" not in (workspace / "runs" / "steps" / f"{a}.jsonl").read_text(encoding="utf-8")
 
 
+def test_texts_of_several_lines_keep_them_and_nothing_in_them_is_obeyed(workspace: Path) -> None:
+    both = [
+        {"run_id": f"2026-{n}", "question": "q", "error": "one\n\x1b[31mtwo", "files_opened": ["/a.md", "/b.md"],
+         "answer": {"sql": "SELECT 1\nFROM t", "answer": "It is 1."}, "stop_reason": "error"}
+        for n in (1, 2)
+    ]  # fmt: skip
+    base = {"started_at": "2026-11-29T12:00:00+00:00", "database": "shop", "model": "m", "mode": "bundle"}
+    (workspace / "runs").mkdir(exist_ok=True)
+    lines = "".join(json.dumps(base | each) + "\n" for each in both)
+    (workspace / "runs" / "runs.jsonl").write_text(lines, encoding="utf-8")
+    compared, shown = told(workspace, "compare", "2026-1", "2026-2").stdout, told(workspace, "show", "2026-1").stdout
+    assert "\\n" not in compared + shown and "\x1b" not in compared + shown
+    assert "/b.md" in compared and "one\n\\x1b[31mtwo" in shown
+
+
 def test_figures_by_mode_and_model(workspace: Path) -> None:
     ids = [a_run(workspace / "runs") for _ in range(3)]
     a_run(workspace / "runs", stop_reason="step_limit")
@@ -211,6 +226,8 @@ def test_figures_by_mode_and_model(workspace: Path) -> None:
     assert (raw["mode"], raw["runs"]) == ("raw", 1)
     table = told(workspace, "--stats").stdout
     assert "3 (75%)" in table and "medians" in table
+    narrow = run("okf-agent", "runs", "--stats", cwd=workspace, env={"COLUMNS": "80"}).stdout
+    assert "…" not in narrow and max(map(len, narrow.splitlines())) <= 80
 
 
 def test_records_of_other_versions_do_not_stop_a_list(workspace: Path) -> None:
