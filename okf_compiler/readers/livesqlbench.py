@@ -96,6 +96,14 @@ def _sources(documents: Documents, schema: str) -> tuple[Source, ...]:
     )
 
 
+_ESCAPES = {"\t": "\\t", "\f": "\\f", "\b": "\\b", "\r": "\\r"}
+_LATEX = re.compile(
+    r"\t(?=ext|imes\b|heta\b|au\b|frac|ilde|o\b|herefore)|\f(?=rac|orall)|[\b](?=eta\b|ar\b|egin|inom|ig|oldsymbol)"
+    r"|\r(?=ight|ho\b|angle|floor|ceil)"
+)
+"""What JSON makes of `\\frac` and `\\times` where whoever wrote the file did not double the backslash."""
+
+
 # --- <db>_schema.txt: CREATE TABLE statements, each with a few sample rows below it ---
 
 
@@ -290,5 +298,6 @@ def _rule(entry: dict[str, Any], number: int, file: str, problems: list[Problem]
 
 
 def _clean(text: str) -> str:
-    """The text word for word, but for halves of surrogate pairs, which no file in UTF-8 can hold."""
+    """The text as its file spells it, LaTeX too, but for halves of surrogate pairs, which no file in UTF-8 can hold."""
+    text = _LATEX.sub(lambda match: _ESCAPES[match[0]], text)
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text

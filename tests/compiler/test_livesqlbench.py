@@ -152,6 +152,15 @@ def test_what_follows_a_statement_that_cannot_be_read_is_reported_too(tmp_path: 
     ]
 
 
+def test_latex_whose_backslashes_the_file_does_not_double(tmp_path: Path) -> None:
+    documents = write_documents(tmp_path)
+    definition = r"\frac{\text{a}}{b} \times \beta \right) \\times\tb\teach\nc"
+    rule = '{"id": 1, "knowledge": "R", "description": "", "definition": "%s", "type": "t", "children_knowledge": -1}'
+    documents.rules.write_text(rule % definition, encoding="utf-8")
+    (found,) = read(documents).rules
+    assert found.definition == "\\frac{\\text{a}}{b} \\times \\beta \\right) \\times\tb\teach\nc"
+
+
 def test_crlf_and_bom_change_nothing(tmp_path: Path) -> None:
     plain = read(write_documents(tmp_path, rules=[rule(0, "a", "b\nc")]))
     windows = {"schema": SCHEMA, "meanings": json.dumps(MEANINGS), "rules": json.dumps(rule(0, "a", "b\nc")) + "\n"}
