@@ -48,7 +48,7 @@ def compile_database(database: Database, out: Path, overlay: Path | None = None,
     compiled = corrections.finish(database, ids, concepts(database, links, ids))
     database = corrections.report(database)
     now = datetime.now(UTC).replace(microsecond=0)
-    with swap.lock(out):
+    with swap.lock_to_read(out) if check else swap.lock(out):
         merged = merge(out, compiled, now.isoformat())
         guides = _guides(database, out, merged, now.date().isoformat())
         guides[record.FILE] = record.render(digests(compiled).items())

@@ -51,6 +51,16 @@ def lock(folder: Path) -> Iterator[None]:
         held.release()
 
 
+@contextmanager
+def lock_to_read(folder: Path) -> Iterator[None]:
+    """As `lock`, but a place that is not there, or that this process may not write, stays as it is."""
+    if not os.access(real(folder).parent, os.W_OK):
+        yield
+        return
+    with lock(folder):
+        yield
+
+
 def real(folder: Path) -> Path:
     """The folder itself, where a symbolic link stands for it."""
     return folder.resolve() if folder.is_symlink() else folder

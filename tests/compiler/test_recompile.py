@@ -97,6 +97,12 @@ def test_a_check_writes_nothing(out: Path) -> None:
     assert (report.saved, report.changed, bundle_hash(out)) == (True, 1, before)
 
 
+def test_a_check_of_what_is_not_there_makes_no_folder(tmp_path: Path) -> None:
+    documents = write_documents(tmp_path / "data")
+    assert compile(documents, tmp_path / "out" / "x", check=True).saved
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need a right there")
 def test_a_bundle_behind_a_symbolic_link(out: Path, tmp_path: Path) -> None:
     link = tmp_path / "linked"
