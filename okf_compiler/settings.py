@@ -239,9 +239,12 @@ def load_settings(
     sections = read_config(root / CONFIG_FILE) if config is None else config
     agent = sections.get("agent", {})
     roots = _folders(agent.get("raw_docs", "data/livesqlbench-base-lite"), file)
+    bundles = agent.get("bundles", "bundles/compiled")
+    if not isinstance(bundles, str):
+        raise UserError(f"{place_of(file, ('agent', 'bundles'))}: agent.bundles: one folder", status=2)
     return Settings(
         root=root,
-        bundles=root / agent.get("bundles", "bundles/compiled"),
+        bundles=root / bundles,
         data_roots=tuple(dict.fromkeys([*(root / r for r in roots), root / "data"])),
         database=read_section(DatabaseSection, sections.get("database", {}), "database", file),
         databases={
