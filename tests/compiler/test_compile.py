@@ -20,6 +20,7 @@ from okf_compiler.report import Report
 from okf_compiler.settings import UserError, list_databases, load_settings
 from okf_compiler.validate import validate
 
+
 @pytest.fixture(scope="module")
 def base_lite(test_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Report], Path]:
     """Base-Lite compiled: reports by database, and the folder of the bundles."""
