@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.servers import own_server
 
-from okf_agent.engines import Server, embedded
-from okf_agent.engines.connection import connect_admin
+from okf_agent.engines import Server
 
 
 @pytest.fixture(scope="session")
@@ -47,18 +44,3 @@ def each_postgres(request: pytest.FixtureRequest) -> Server:
     name = {"18": "postgres", "15": "postgres15"}[request.param]
     server: Server = request.getfixturevalue(name)
     return server
-
-
-@contextmanager
-def own_server(programs: Path | None = None) -> Iterator[Server]:
-    root = Path(tempfile.mkdtemp(prefix="okf-tests-"))
-    root.chmod(0o755)  # run by root, the server's account must enter it
-    try:
-        server = embedded.start(root, "agent_ro", programs)
-        with connect_admin(server) as connection:  # nobody needs these databases after a power cut
-            connection.execute("ALTER SYSTEM SET fsync = off")
-            connection.execute("SELECT pg_reload_conf()")
-        yield server
-    finally:
-        embedded.stop(root)
-        shutil.rmtree(root)

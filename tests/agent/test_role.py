@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.databases import made
+from support.servers import own_server
 
 from okf_agent import doctor, role
 from okf_agent.config import Config, load_config
@@ -26,6 +27,15 @@ from okf_compiler.readers import catalogue
 from okf_compiler.settings import UserError
 
 DATABASE = "role_lab"
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server]:
+    """A server of this file's own: these tests drop the role, which other tests give rights in their databases."""
+    with own_server() as server:
+        yield server
+
+
 CONTENT = """
 CREATE EXTENSION citext; CREATE EXTENSION dblink; CREATE EXTENSION tablefunc; CREATE EXTENSION pageinspect;
 CREATE TABLE customers (id int PRIMARY KEY, name text, email citext, ssn text);

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ import pytest
 def run(command: str, *paths: Path) -> subprocess.CompletedProcess[str]:
     code = f"from okf_compiler.launch import {command}; import sys; sys.argv[1:] = ['--help']; {command}()"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    # Not from the repository: Python looks into the current folder first, where ours lies.
+    folder = paths[0] if paths else Path(tempfile.gettempdir())
+    call = [sys.executable, "-c", code]
+    return subprocess.run(call, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
