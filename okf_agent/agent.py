@@ -109,8 +109,9 @@ class _Loop:
         self.started = time.monotonic()
         self.tools = (*knowledge.tools, tools.run_sql(context.max_rows), tools.submit_answer())
         self.messages = _first_messages(question, knowledge, context)
-        # Everything the model is told before it starts counts as seen; raw documents do so as files do.
-        for text in (*knowledge.sections, *(str(m["content"]) for m in self.messages[1:])):
+        # Rules that are pasted count as seen as those that are read do; so does what was said before.
+        told = [str(message["content"]) for message in self.messages[1:]]
+        for text in (*knowledge.sections, *told) if knowledge.holds_rules else told:
             context.evidence.add_text(text)
         self.emit(Instructions(tuple(self.messages)))
 

@@ -37,6 +37,11 @@ class Reading:
     start: int = 0
 
     @property
+    def is_index(self) -> bool:
+        """Whether it only says what there is."""
+        return self.path.rpartition("/")[2] in ("index.md", "log.md", "")
+
+    @property
     def key(self) -> str:
         """What tells this piece of this file from others."""
         return f"{self.path}#{self.start}"

@@ -141,7 +141,7 @@ def _read_file(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         else:
             if found.key in context.files:
                 text = prompts.say("file_known")
-            else:
+            elif not found.is_index:
                 context.evidence.add_text(text)
             context.files.add(found.key)
             files.append(found.path)

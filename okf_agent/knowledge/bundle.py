@@ -51,7 +51,8 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     if index.failed:
         raise UserError(f"The index of the bundle {sources.bundle} cannot be read: {index.text}")
     section = prompts.load("bundle.md", index=index.text)
-    return Knowledge("bundle", (section,), (tools.read_file(),), hints=_hints(question, sources.bundle))
+    hints = _hints(question, sources.bundle)
+    return Knowledge("bundle", (section,), (tools.read_file(),), holds_rules=False, hints=hints)
 
 
 def matches(question: str, concepts: Mapping[str, bundles.Concept]) -> list[str]:

@@ -254,6 +254,14 @@ def test_numbers_of_the_question_and_of_rules_that_were_read_count_as_seen(ask: 
     assert run.tally.ungrounded_numbers == [] and run.tally.llm_calls == 2
 
 
+def test_numbers_of_an_index_say_nothing_of_the_data(ask: Asker) -> None:
+    said = submit(COUNT, "Of 4 hubs, 61 or 62 or 63.")
+    script = [calls(("read_file", {"paths": ["/tables/index.md"]})), said, said]
+    with Endpoint(script) as endpoint:
+        run = ask(endpoint)
+    assert run.tally.ungrounded_numbers == ["61", "62", "63"]
+
+
 def test_without_content_nothing_is_run(ask: Asker) -> None:
     ask.database = None
     with Endpoint([submit(COUNT, "The number of hubs.")]) as endpoint:

@@ -35,7 +35,7 @@ NAMES = ("schema.txt", "column_meaning_base.json", "kb.jsonl")
 def test_a_bundle_brings_its_root_index_and_a_tool(tmp_path: Path) -> None:
     knowledge = prepare("bundle", "?", Sources("hubs", bundle=hubs.write_bundle(tmp_path)))
     assert "# Tables\n* /tables/hubs.md - Distribution hubs\n" in knowledge.sections[0]
-    assert "# Calculations\n* /knowledge/utilization.md - How full a hub is\n" in knowledge.sections[0]
+    assert "# Calculations\n* /knowledge/utilization.md - How full a hub is, rule 63\n" in knowledge.sections[0]
     assert "0.85" not in knowledge.sections[0], "files are for read_file"
     assert [tool.name for tool in knowledge.tools] == ["read_file"] and knowledge.reply == "tools"
 

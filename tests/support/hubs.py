@@ -20,8 +20,8 @@ INSERT INTO hubs VALUES
 """
 FILES = {
     "index.md": "# Tables\n* [hubs](/tables/hubs.md) - Distribution hubs\n\n"
-    "# Calculations\n* [Utilization](/knowledge/utilization.md) - How full a hub is\n",
-    "tables/index.md": "# Tables\n* [hubs](/tables/hubs.md) - Distribution hubs\n",
+    "# Calculations\n* [Utilization](/knowledge/utilization.md) - How full a hub is, rule 63\n",
+    "tables/index.md": "# Tables\n* [hubs](/tables/hubs.md) - Distribution hubs, 61 columns in 62 files\n",
     "tables/hubs.md": "---\ntype: PostgreSQL Table\ntitle: hubs\ndescription: Distribution hubs\n---\n\n"
     "# Schema\n\n| column | type |\n|---|---|\n| id | integer |\n| name | text |\n| used | numeric |\n",
     "knowledge/utilization.md": "---\ntype: Calculation\ntitle: Utilization\ndescription: How full a hub is\n---\n\n"
