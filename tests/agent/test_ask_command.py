@@ -5,33 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 import subprocess
-from collections.abc import Iterator
 
 import pytest
 from support.command import SCRIPTS, run_inside
 from support.endpoint import Endpoint, Scripted, calls, error, submit, text
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
-from support.workspace import workspace as make
 
 from okf_agent.one_object import OneObject
 from okf_compiler.settings import UserError
 
 BY_STATE = "SELECT order_state, count(*) AS orders FROM orders GROUP BY 1 ORDER BY 1"
 SERIES = "SELECT g AS id, CASE WHEN g % 2 = 0 THEN NULL ELSE 'é' || g END AS note FROM generate_series(1, {}) AS g"
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    with make(tmp_path_factory.mktemp("workspace")) as made:
-        yield made
-
-
-@pytest.fixture
-def workspace(shared: Workspace) -> Workspace:
-    shutil.rmtree(shared.root / "runs", ignore_errors=True)
-    return shared
 
 
 def test_the_question_comes_from_standard_input(workspace: Workspace) -> None:

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.command import run
 from support.endpoint import Endpoint, Scripted, calls, error, submit, text
 from support.workspace import ACTIVE, QUESTION, SHOP, SQL, Workspace
-from support.workspace import workspace as make
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    """One workspace, so that its PostgreSQL starts and loads once."""
-    with make(tmp_path_factory.mktemp("workspace")) as made:
-        yield made
-
-
-@pytest.fixture
-def workspace(shared: Workspace) -> Workspace:
-    shutil.rmtree(shared.root / "runs", ignore_errors=True)
-    shared.roots = []
-    return shared
 
 
 def test_first_use_gets_everything_ready_and_answers(workspace: Workspace) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -13,7 +12,6 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from support.endpoint import Scripted, error, submit
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
-from support.workspace import workspace as make
 
 from okf_agent.config import load_config
 from okf_agent.conversation import MAX_TURNS, Turn, messages
@@ -23,18 +21,6 @@ from okf_agent.prompt import COMMANDS, completions
 from okf_agent.run import Answer
 
 BY_STATE = "SELECT order_state, count(*) AS orders FROM orders GROUP BY 1 ORDER BY 1"
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    with make(tmp_path_factory.mktemp("workspace")) as made:
-        yield made
-
-
-@pytest.fixture
-def workspace(shared: Workspace) -> Workspace:
-    shutil.rmtree(shared.root / "runs", ignore_errors=True)
-    return shared
 
 
 def converse(workspace: Workspace, *lines: str, script: list[Scripted]) -> CompletedProcess[str]:
