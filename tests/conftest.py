@@ -12,7 +12,6 @@ from support.servers import own_server
 
 from okf_agent.engines import Server
 
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in the background ignores Ctrl-C for them and for every process they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
