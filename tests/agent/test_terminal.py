@@ -164,7 +164,7 @@ def test_a_session(workspace: Workspace) -> None:
 def test_the_driver_sees_a_program_that_ends(tmp_path: Path) -> None:
     if missing():
         pytest.skip("tmux is not installed (Debian: apt-get install tmux)")
-    with Terminal(["sh", "-c", "echo over"], tmp_path) as terminal:
+    with Terminal(["sh", "-c", "echo over; sleep 1"], tmp_path) as terminal:
         terminal.wait_for("over")
         end = time.monotonic() + 10
         while terminal.alive():
