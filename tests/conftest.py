@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.servers import own_server
+from support.servers import debian15, own_server
 
 from okf_agent.engines import Server
 
@@ -36,10 +36,7 @@ def postgres() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def postgres15() -> Iterator[Server]:
     """The same with Debian's PostgreSQL 15."""
-    programs = Path("/usr/lib/postgresql/15/bin")
-    if not (programs / "initdb").is_file():
-        pytest.skip("no PostgreSQL 15 server in /usr/lib/postgresql (Debian: apt-get install postgresql-15)")
-    with own_server(programs) as server:
+    with own_server(debian15()) as server:
         yield server
 
 

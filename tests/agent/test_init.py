@@ -332,4 +332,4 @@ def test_pagila_and_northwind(gym: Gym, postgres15: Server, test_data: Path) -> 
     assert "`shipped_date`" in rule and "`required_date`" in rule
     late = run_inside("sql", "northwind", "SELECT count(*) FROM orders WHERE shipped_date > required_date", cwd=root)
     assert "37" in late.stdout, late.stderr
-    assert "Sales by store" in run_inside("read", "pagila", "/knowledge", cwd=root).stdout
+    assert "sales-by-store.md" in run_inside("read", "pagila", "/knowledge", cwd=root).stdout

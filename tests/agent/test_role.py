@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.databases import made
-from support.servers import own_server
+from support.servers import debian15, own_server
 
 from okf_agent import doctor, role
 from okf_agent.config import Config, load_config
@@ -33,6 +33,13 @@ DATABASE = "role_lab"
 def postgres() -> Iterator[Server]:
     """A server of this file's own: these tests drop the role, which other tests give rights in their databases."""
     with own_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres15() -> Iterator[Server]:
+    """The same with Debian's PostgreSQL 15."""
+    with own_server(debian15()) as server:
         yield server
 
 

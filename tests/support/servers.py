@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from okf_agent.engines import Server, embedded
 from okf_agent.engines.connection import connect_admin
 
@@ -25,3 +27,11 @@ def own_server(programs: Path | None = None) -> Iterator[Server]:
     finally:
         embedded.stop(root)
         shutil.rmtree(root)
+
+
+def debian15() -> Path:
+    """The programs of Debian's PostgreSQL 15; skips the test where they are not installed."""
+    programs = Path("/usr/lib/postgresql/15/bin")
+    if not (programs / "initdb").is_file():
+        pytest.skip("no PostgreSQL 15 server in /usr/lib/postgresql (Debian: apt-get install postgresql-15)")
+    return programs
