@@ -447,7 +447,8 @@ def test_read_replica(postgres: Server, config: Config) -> None:
             role.ensure_role(replica, DATABASE, config)
         role.ensure_role(postgres, DATABASE, config)
         end = time.monotonic() + 30
-        while attempt(replica, "SELECT * FROM t") != "" and time.monotonic() < end:
+        while not attempt_connect(replica) or attempt(replica, "SELECT * FROM t") != "":
+            assert time.monotonic() < end, "the role has not come over"
             time.sleep(0.1)
         assert role.ensure_role(replica, DATABASE, config) == ()
         assert [f for f in doctor._database(replica, config, DATABASE, None)[1] if f.level != "green"] == []
