@@ -446,7 +446,7 @@ def test_read_replica(postgres: Server, config: Config) -> None:
         with pytest.raises(UserError, match="make the role agent_ro on its primary"):
             role.ensure_role(replica, DATABASE, config)
         role.ensure_role(postgres, DATABASE, config)
-        end = time.monotonic() + 30
+        end = time.monotonic() + 150
         while not attempt_connect(replica) or attempt(replica, "SELECT * FROM t") != "":
             assert time.monotonic() < end, "the role has not come over"
             time.sleep(0.1)
