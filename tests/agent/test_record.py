@@ -142,7 +142,7 @@ PANDAS = ["1000.0", "0.25", "13.5", "hubs_0", "0.6"]
 def test_each_pandas_line_runs(workspace: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workspace)
     setup, *lines = examples("python")
-    first, read = setup.splitlines()
+    first, _, read = setup.splitlines()
     assert len(lines) == 5 and first == "import pandas as pd"
     names: dict[str, Any] = {"pd": pytest.importorskip("pandas")}
     names["runs"] = eval(read.removeprefix("runs = "), names)
