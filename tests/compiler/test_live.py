@@ -217,7 +217,7 @@ def test_claims_are_read_conservatively(text: str | None, expected: list[tuple[s
     assert [(c.kind, c.values) for c in claims(text)] == expected
 
 
-# --- real documents and dumps; the lists are the checker's own output, read against a list made by SQL before it was written ---
+# --- real documents and dumps; the lists are the output of the checker, read against one made by SQL before it ---
 
 REAL = Path(__file__).parents[1] / "data" / "live_differences.json"
 
