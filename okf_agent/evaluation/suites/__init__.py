@@ -1,0 +1,127 @@
+"""Suites: sets of questions over databases. One file a family, one line a suite in `SUITES`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from okf_agent.config import Config
+from okf_agent.evaluation.suites import bird, defog, livesqlbench, shop, user
+from okf_agent.evaluation.suites.model import Kind, Suite, SuiteDatabase, Task, digest
+from okf_compiler.settings import Settings, UserError, did_you_mean
+
+__all__ = ["SUITES", "Kind", "Listed", "Suite", "SuiteDatabase", "Task", "check_pins", "listed", "load", "names"]
+
+PINS = Path(__file__).parent / "pins"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A suite that the project knows by name."""
+
+    read: Callable[[str, Path], Suite]
+    folders: tuple[str, ...]
+    """Names its folder has in a data root."""
+    marks: tuple[str, ...]
+    """Files one of which the folder must have."""
+    get: str = ""
+    """How to get it, in words; "" for `okf-agent data get NAME`."""
+
+
+_LITE, _FULL, _LARGE = "livesqlbench-base-lite", "livesqlbench-base-full", "livesqlbench-large"
+_TASKS = livesqlbench.TASK_FILES
+SUITES: Mapping[str, Known] = {
+    "shop": Known(shop.load, ("shop",), ("tasks.jsonl",), "it ships with the project, in data/shop"),
+    _LITE: Known(livesqlbench.load, (_LITE,), _TASKS),
+    _FULL: Known(livesqlbench.load, (_FULL, f"{_FULL}-v1"), _TASKS),
+    _LARGE: Known(livesqlbench.load, (_LARGE, f"{_LARGE}-v1"), _TASKS),
+    "defog": Known(defog.load, ("defog",), (defog.TASKS_FILE,)),
+    "bird-minidev": Known(bird.load, ("bird-minidev", "minidev", "MINIDEV"), bird.TASK_FILES),
+    "bird-superhero": Known(bird.load, ("bird-superhero",), bird.TASK_FILES),
+}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of `eval list`."""
+
+    name: str
+    folder: Path | None
+    """Where it is; None: missing."""
+    get: str
+    """How to get it."""
+
+
+def names(config: Config) -> tuple[str, ...]:
+    """The suites that are here and can be loaded by name."""
+    return tuple(each.name for each in listed(config) if each.folder)
+
+
+def listed(config: Config) -> tuple[Listed, ...]:
+    """Every suite that the project knows, here or missing."""
+    return tuple(Listed(name, _find(config.settings, known), _get(name)) for name, known in SUITES.items())
+
+
+def load(name: str, config: Config) -> Suite:
+    """A suite by its name, or of your own by the path of its file or folder.
+
+    Raises:
+        UserError: there is no such suite, it is not here (says how to get it), or one of its lines is broken.
+    """
+    if name in SUITES:
+        folder = _find(config.settings, SUITES[name])
+        if folder is None:
+            roots = ", ".join(str(root) for root in config.settings.data_roots)
+            raise UserError(f"The suite {name} is not in {roots}. To get it: {_get(name)}", status=2)
+        return _pinned(SUITES[name].read(name, folder))
+    path = config.settings.root / name
+    if path.is_file() or path.is_dir():
+        return user.load(path, config.settings)
+    raise UserError(
+        f"There is no suite {name!r}{did_you_mean(name, SUITES)}\n"
+        f"Known: {', '.join(SUITES)}, or a .jsonl file of questions with gold SQL.",
+        status=2,
+    )
+
+
+def check_pins(suite: Suite) -> tuple[str, ...]:
+    """The inputs that are not what was pinned, in words; a pinned file that is missing is named too."""
+    found = []
+    for name, pinned in suite.pins.items():
+        path = suite.files.get(name)
+        if path is None:
+            found.append(f"{name} is missing")
+        elif digest(path) != pinned:
+            found.append(f"{name} has another content than the one pinned")
+    return tuple(found)
+
+
+def _get(name: str) -> str:
+    return SUITES[name].get or f"`okf-agent data get {name}`"
+
+
+def _find(settings: Settings, known: Known) -> Path | None:
+    """The first folder of a data root, or data root, under one of the suite's names, that has its tasks."""
+    for folder in _candidates(settings, known.folders):
+        if any((folder / mark).is_file() for mark in known.marks):
+            return folder
+    return None
+
+
+def _candidates(settings: Settings, folders: tuple[str, ...]) -> Iterator[Path]:
+    for root in settings.data_roots:
+        yield from (root / name for name in folders)
+        if root.name in folders:
+            yield root
+
+
+def _pinned(suite: Suite) -> Suite:
+    """The suite with its committed pins, where there are some."""
+    file = PINS / f"{suite.name}.json"
+    if not file.is_file():
+        return suite
+    content: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return replace(suite, pins=content.get("files", {}), row_counts=content.get("row_counts", {}))

@@ -1,0 +1,92 @@
+"""What a suite is: questions, the databases they are asked of, and where their gold lies. No gold itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["query", "management"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One question of a suite, as a model may see it."""
+
+    id: str
+    database: str
+    question: str
+    difficulty: str = ""
+    """The suite's own word for it: Simple, moderate, a category; "" where it has none."""
+    kind: Kind = "query"
+    """A management task changes the database: out of scope for a role that can only read."""
+    ordered: bool = False
+    """The order of the rows is part of the answer."""
+    hint: str = ""
+    """The benchmark's evidence, empty unless a cell with `hints` asked for it: `gold.hints(suite)`."""
+
+
+@dataclass(frozen=True)
+class SuiteDatabase:
+    """Where one database of a suite comes from. What is None or empty, config.yaml and the data roots say."""
+
+    name: str
+    root: Path | None = None
+    """A data root that has its documents, `<root>/<name>/<name>_schema.txt` and the others."""
+    dump: Path | None = None
+    """The SQL file with its content, for PostgreSQL."""
+    sqlite: Path | None = None
+    """A SQLite file with its content, converted on the way in."""
+    columns: tuple[Path, ...] = ()
+    """Data dictionaries: then its tables are read from the server's catalogue."""
+    schema: str | None = None
+    """The PostgreSQL schema its tables live in, where the dump does not say."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named set of questions over databases."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    scorer: str
+    """A name in `scorers.SCORERS`."""
+    databases: tuple[SuiteDatabase, ...]
+    gold: Path | None = None
+    """The file that only scorers open; None: nothing can be scored."""
+    gold_format: str = "rows"
+    """How `gold.load` reads that file: a name in `gold.READERS`."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Every input by its name in the pins: tasks, gold, dumps, documents."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """Name -> SHA-256 in hexadecimal of the inputs that are public and fixed."""
+    row_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Database -> `schema.table` -> rows of the tables when it is loaded completely."""
+    notes: tuple[str, ...] = ()
+    """What a reader of its figures must know, one sentence each."""
+
+    @property
+    def queries(self) -> tuple[Task, ...]:
+        """The tasks in scope for a role that can only read."""
+        return tuple(task for task in self.tasks if task.kind == "query")
+
+    @property
+    def management(self) -> tuple[Task, ...]:
+        """The tasks that are out of scope, to be counted apart."""
+        return tuple(task for task in self.tasks if task.kind == "management")
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over the name and the content of every input."""
+        whole = hashlib.sha256(self.name.encode())
+        for name, path in sorted(self.files.items()):
+            whole.update(f"\n{name} {digest(path)}".encode())
+        return whole.hexdigest()
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

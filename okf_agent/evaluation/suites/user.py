@@ -1,0 +1,83 @@
+"""Questions of your own: JSON lines with `question`, `database` and `sql`, the gold query.
+
+More keys, all optional: `id`, `difficulty`, `ordered` (the order of rows counts), `rules` (ids of the rules that the
+answer needs), `hint`, and `answerable: false` in the place of `sql`. `sql` may be a list: any of them is right.
+A folder means all its .jsonl files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from okf_agent.evaluation.suites.lines import Entry, read_entries
+from okf_agent.evaluation.suites.model import Suite, SuiteDatabase, Task
+from okf_compiler.settings import Settings, UserError, did_you_mean, list_databases
+
+KEYS = ("id", "question", "database", "sql", "difficulty", "ordered", "rules", "hint", "answerable")
+
+
+def load(path: Path, settings: Settings) -> Suite:
+    """The suite of a file or folder.
+
+    Raises:
+        UserError: a line without question, database or gold, a database that is not there, an id that comes twice;
+            names the line.
+    """
+    inside = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    if not inside:
+        raise UserError(f"There is no .jsonl file in {path}.", status=2)
+    known = list_databases(settings)
+    tasks: dict[str, Task] = {}
+    for file in inside:
+        for entry in read_entries(file):
+            task = _task(entry, name_of(entry, len(inside) > 1))
+            if task.database not in known:
+                near = did_you_mean(task.database, known)
+                raise UserError(f"{entry.where}: there is no database {task.database!r}{near}", status=2)
+            if task.id in tasks:
+                raise UserError(f"{entry.where}: the id {task.id!r} comes twice.", status=2)
+            tasks[task.id] = task
+    if not tasks:
+        raise UserError(f"There are no questions in {path}.", status=2)
+    databases = tuple(dict.fromkeys(task.database for task in tasks.values()))
+    files = {file.name: file for file in inside}
+    for name in databases:
+        dump = known[name].dump
+        files |= {dump.name: dump} if dump else {}
+    return Suite(
+        name=path.stem, tasks=tuple(tasks.values()), scorer="rows",
+        databases=tuple(SuiteDatabase(name) for name in databases),
+        gold=path, gold_format="user", files=files,
+    )  # fmt: skip
+
+
+def name_of(entry: Entry, several: bool) -> str:
+    """Its `id`, else its line, with the file's name before it where there are several files."""
+    number = f"{entry.file.stem}_{entry.number}" if several else str(entry.number)
+    return entry.text("id", default=number)
+
+
+def _task(entry: Entry, task_id: str) -> Task:
+    for key in entry.values:
+        if key not in KEYS:
+            raise UserError(f"{entry.where}: there is no key {key!r}{did_you_mean(key, KEYS)}", status=2)
+    question, database = entry.text("question"), entry.text("database")
+    if "sql" not in entry.values and entry.values.get("answerable") is not False:
+        raise UserError(
+            f"{entry.where}: there is no 'sql', the gold query. For a question that cannot be answered: "
+            '"answerable": false',
+            status=2,
+        )
+    return Task(
+        id=task_id, database=database, question=question, difficulty=entry.text("difficulty", default=""),
+        ordered=bool(entry.values.get("ordered")),
+    )  # fmt: skip
+
+
+def entries(path: Path) -> Iterator[tuple[str, Entry]]:
+    """Every entry with its task's id, as `load` names them."""
+    inside = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    for file in inside:
+        for entry in read_entries(file):
+            yield name_of(entry, len(inside) > 1), entry
