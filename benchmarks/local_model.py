@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from okf_agent import local_model
-from okf_agent.ask import Asked, Cell, Workspace, ask
+from okf_agent.ask import Asked, Workspace, ask
+from okf_agent.cell import Cell
 from okf_agent.config import load_config
 from okf_agent.database import Database
 from okf_agent.query_error import QueryError

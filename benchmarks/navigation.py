@@ -150,7 +150,7 @@ def _raw(question: str, sources: Sources) -> Knowledge:
 
 
 def _plain(_question: str, _sources: Sources) -> Knowledge:
-    return Knowledge("bundle", (PLAIN,), (read_file(),))
+    return Knowledge("bundle", (PLAIN,), (read_file.tool(),))
 
 
 WAYS = (Way("bundle", _bundle), Way("bundle, led", _bundle, led=True), Way("plain", _plain, batch=1), Way("raw", _raw))

@@ -40,7 +40,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from support.endpoint import Endpoint, Scripted, calls, submit  # noqa: E402
 
-from okf_agent.ask import Asked, Cell, Outcome, Workspace, ask  # noqa: E402
+from okf_agent.ask import Asked, Outcome, Workspace, ask  # noqa: E402
+from okf_agent.cell import Cell  # noqa: E402
 from okf_agent.config import load_config  # noqa: E402
 from okf_agent.engines import embedded  # noqa: E402
 from okf_agent.engines.binaries import find_programs  # noqa: E402

@@ -1,7 +1,7 @@
 """The agent loop: a question, a model and tools go in; a run comes out, whatever happens on the way.
 
 Read it from the top: `run` is the way in and the only way out. `_Loop.steps` is a conversation with tool calls,
-`_Loop.one_reply` a single reply with SQL and one repair round. Both end in an answer that `tools.check_answer`
+`_Loop.one_reply` a single reply with SQL and one repair round. Both end in an answer that `submit_answer.check_answer`
 has run, or in a reason why there is none.
 """
 
@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from okf_agent import prompts, tools
+from okf_agent import prompts
 from okf_agent.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.knowledge import Knowledge
 from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, sent_call
@@ -40,7 +40,7 @@ from okf_agent.run import (
     ToolStarted,
     Writing,
 )
-from okf_agent.tools import Check, Context, Tool, ToolResult
+from okf_agent.tools import Check, Context, Tool, ToolResult, run_sql, submit_answer, unknown_tool
 from okf_agent.written_calls import calls_in_text, sql_in_text
 from okf_compiler.settings import UserError
 
@@ -107,7 +107,7 @@ class _Loop:
         """Calls made, and the texts of those that failed, as far as the conversation still shows them."""
         self.tally = Tally()
         self.started = time.monotonic()
-        self.tools = (*knowledge.tools, tools.run_sql(context.max_rows), tools.submit_answer())
+        self.tools = (*knowledge.tools, run_sql.tool(context.max_rows), submit_answer.tool())
         self.messages = _first_messages(question, knowledge, context)
         # Rules that are pasted count as seen as those that are read do; so does what was said before.
         told = [str(message["content"]) for message in self.messages[1:]]
@@ -160,7 +160,7 @@ class _Loop:
         """Run one call. One of an unknown tool, or one that was cut off, becomes an error for the model."""
         tool = next((t for t in self.tools if t.name == call.name), None)
         if tool is None:
-            result = ToolResult(tools.unknown_tool(call.name, self.tools), failed=True)
+            result = ToolResult(unknown_tool(call.name, self.tools), failed=True)
         else:
             try:
                 arguments = parse_arguments(tool, call.arguments)
@@ -230,7 +230,7 @@ class _Loop:
     def check_reply(self, reply: Reply) -> Check:
         """The check of the SQL in a reply; a reply without SQL says why there is none."""
         sql = sql_in_text(reply.content)
-        check = tools.check_answer(sql, None if sql else reply.content.strip(), self.context)
+        check = submit_answer.check_answer(sql, None if sql else reply.content.strip(), self.context)
         self.emit(AnswerChecked(self.context.step, check.answer.checked, check.seconds))
         return check
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from okf_agent import agent, knowledge, llm, local_model, trace
+from okf_agent.cell import LOCAL_MODE, Cell
 from okf_agent.config import Config, Price
 from okf_agent.prepare import Ready, Say, get_ready
 from okf_agent.providers import LOCAL, choose_model
@@ -17,32 +18,8 @@ from okf_agent.tools import Context
 from okf_compiler.bundle import bundle_hash
 from okf_compiler.settings import UserError
 
-LOCAL_MODE = "pack"
-"""The embedded model cannot drive a conversation with tools; this mode is one prompt and one reply."""
 LOCAL_NAME = "openai/local"
 """How its server is called, as one that speaks OpenAI's protocol; it costs nothing."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A model, a knowledge mode and their settings: what is compared with what."""
-
-    model: str
-    """A LiteLLM model name, or `local`."""
-    mode: str = "bundle"
-
-    def check(self) -> None:
-        """Refuse what cannot work.
-
-        Raises:
-            UserError: the embedded model with a mode that calls tools.
-        """
-        if self.model == LOCAL and self.mode != LOCAL_MODE:
-            raise UserError(
-                f"The embedded model takes one prompt and gives one reply (mode {LOCAL_MODE}); {self.mode} needs a "
-                f"model that calls tools. Put a key into .env or name a model with --model, see PROVIDERS.md.",
-                status=2,
-            )
 
 
 @dataclass(frozen=True)
@@ -55,6 +32,10 @@ class Asked:
     follows: str | None = None
     """The run whose conversation it continues."""
     conversation: tuple[Message, ...] = ()
+    hint: str = ""
+    """What a benchmark says beside the question; only a cell with `hints` shows it."""
+    repeat: int | None = None
+    """Which time an evaluation asks this, from 1."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +149,10 @@ def ask(asked: Asked, cell: Cell, workspace: Workspace, on_event: Callable[[Even
         database=asked.database,
         model=cell.model,
         question=asked.text,
-        mode=cell.mode,
+        mode=cell.knowledge,
+        cell=cell.settings() | ({"name": cell.name} if cell.name else {}),
         task_id=asked.task_id,
+        repeat=asked.repeat,
         follows=asked.follows,
     )
     record = config.runs / trace.RUNS_FILE
@@ -194,19 +177,22 @@ def _run(
     config = workspace.config
     llm.start_import()  # takes seconds, so it goes on while the database gets ready
     ready = workspace.ready(asked.database, say)
-    read = None if cell.mode == "raw" else bundle_hash(ready.bundle)
+    read = bundle_hash(ready.bundle) if cell.knowledge in knowledge.READ_BUNDLE else None
     recorder.update(bundle_hash=read, unsafe_role=bool(ready.unsafe))
-    sources = knowledge.Sources(asked.database, ready.documents, ready.bundle)
+    profiles = config.settings.profiles / asked.database
+    measured = profiles if cell.profiles and profiles.is_dir() else None
+    sources = knowledge.Sources(asked.database, ready.documents, ready.bundle, measured, cell)
+    text = f"{asked.text}\n\n{asked.hint}" if cell.hints and asked.hint else asked.text
 
     def both(event: Event) -> None:
         recorder.on_event(event)
         on_event(event)
 
     return agent.run(
-        Question(asked.text, asked.database, asked.conversation),
-        knowledge.prepare(cell.mode, asked.text, sources),
-        workspace.model(cell.model),
-        Context(ready.bundle, ready.database, config.settings.database.max_rows),
+        Question(text, asked.database, asked.conversation),
+        knowledge.prepare(cell.knowledge, asked.text, sources),
+        workspace.model(cell.model, asked.repeat),
+        Context(ready.bundle, ready.database, config.settings.database.max_rows, measured),
         Limits(
             max_steps=config.agent.max_steps,
             max_seconds=config.agent.max_seconds,

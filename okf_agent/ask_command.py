@@ -13,7 +13,8 @@ from rich.console import Console
 
 from okf_agent import answers, compare, output
 from okf_agent.answers import View, grounds_of, words
-from okf_agent.ask import Asked, Cell, Outcome, Workspace, choose_cell
+from okf_agent.ask import Asked, Outcome, Workspace, choose_cell
+from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.export import Format
 from okf_agent.one_object import OneObject
@@ -186,7 +187,7 @@ def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one
     out, err = console(sys.stdout), console(sys.stderr)
     runs = []
     for mode in ("bundle", "raw"):
-        each = replace(cell, mode=mode)
+        each = replace(cell, knowledge=mode)
         if not wanted.as_json:
             err.print(f"{mode}:", style="bold")
         outcome = watch(asked, each, workspace, err)
@@ -206,6 +207,7 @@ def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one
 
 def _compared(asked: Asked, runs: list[tuple[Cell, Outcome]], workspace: Workspace) -> dict[str, Any]:
     """Both runs, with the rows that were shown, and the rows that differ; an interrupted one is the last."""
+    names = [cell.knowledge for cell, _ in runs]
     diff = compare.diff_rows(runs[0][1].run.result, runs[1][1].run.result) if len(runs) == 2 else None
     return {
         "runs": [
@@ -217,5 +219,5 @@ def _compared(asked: Asked, runs: list[tuple[Cell, Outcome]], workspace: Workspa
         ],
         "same_rows": None if diff is None else diff.equal,
         "all_rows_compared": diff is not None and not diff.partial,
-        "only_in": {} if diff is None else {runs[0][0].mode: diff.only_first, runs[1][0].mode: diff.only_second},
+        "only_in": {} if diff is None else dict(zip(names, (diff.only_first, diff.only_second), strict=True)),
     }

@@ -103,11 +103,11 @@ def ask(**options: Any) -> None:
 @config_options
 def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
     """Read files of the bundle of DB, as the model would get them."""
-    from okf_agent import tools
     from okf_agent.prepare import find_bundle
+    from okf_agent.tools import Context, read_file
 
     folder, _ = find_bundle(configured(), db, bundle, _say)
-    _print_result(tools.read_file().run({"paths": list(paths)}, tools.Context(bundle=folder)))
+    _print_result(read_file.run({"paths": list(paths)}, Context(bundle=folder)))
 
 
 @commands.command()
@@ -117,15 +117,15 @@ def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
 @config_options
 def sql(db: str, query: str, unsafe_role: bool) -> None:
     """Run one read-only QUERY over DB, as the model would get it."""
-    from okf_agent import tools
     from okf_agent.ask import Workspace
+    from okf_agent.tools import Context, run_sql
 
     config = configured()
     with Workspace(config, unsafe_role=unsafe_role) as workspace:
         ready = workspace.ready(db, _say)
         max_rows = config.settings.database.max_rows
-        context = tools.Context(database=ready.database, max_rows=max_rows)
-        _print_result(tools.run_sql(max_rows).run({"sql": query}, context))
+        context = Context(database=ready.database, max_rows=max_rows)
+        _print_result(run_sql.run({"sql": query}, context))
 
 
 @commands.command()

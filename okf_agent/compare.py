@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from okf_agent.answers import words
-from okf_agent.ask import Cell, Outcome
+from okf_agent.ask import Outcome
+from okf_agent.cell import Cell
 from okf_agent.database import QueryResult
 from okf_agent.render import shown_rows
 from okf_compiler.inert import inert
@@ -53,7 +54,8 @@ def side_by_side(runs: Sequence[tuple[Cell, Outcome]]) -> Iterator[RenderableTyp
     grid = Table(show_lines=True)
     grid.add_column("")
     for cell, _ in runs:
-        grid.add_column(Text(cell.mode if len(models) == 1 else f"{cell.mode}, {inert(cell.model)}"), overflow="fold")
+        model = "" if len(models) == 1 else f", {inert(cell.model)}"
+        grid.add_column(Text(cell.knowledge + model), overflow="fold")
     for label, fact in FACTS:
         grid.add_row(Text(label, "dim"), *(Text(fact(outcome)) for _, outcome in runs))
     yield grid
@@ -62,7 +64,7 @@ def side_by_side(runs: Sequence[tuple[Cell, Outcome]]) -> Iterator[RenderableTyp
 
 
 def _names(first: Cell, second: Cell) -> tuple[str, str]:
-    return (first.mode, second.mode) if first.mode != second.mode else (first.model, second.model)
+    return (first.knowledge, second.knowledge) if first.knowledge != second.knowledge else (first.model, second.model)
 
 
 def _differences(diff: RowDiff | None, names: tuple[str, str]) -> Iterator[Text]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from okf_agent import prompts, tools
+from okf_agent import prompts
 from okf_agent.arguments import ArgumentError, parse_arguments
 from okf_agent.config import ModelSection, load_config
 from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply
 from okf_agent.providers import LOCAL
+from okf_agent.tools import run_sql
 from okf_compiler.settings import UserError
 
 
@@ -45,12 +46,12 @@ def check(section: ModelSection) -> Reply:
     if section.name == LOCAL:
         raise UserError("The embedded model is checked with a question: okf-agent ask --model local QUESTION", status=2)
     messages = [{"role": "user", "content": prompts.say("check_model")}]
-    return Model(section).complete(messages, [tools.run_sql(20).spec()], seconds=section.timeout_s)
+    return Model(section).complete(messages, [run_sql.tool(20).spec()], seconds=section.timeout_s)
 
 
 def calls_the_tool(reply: Reply) -> bool:
     """Whether the reply is a call of run_sql with arguments that can be read."""
-    tool = tools.run_sql(20)
+    tool = run_sql.tool(20)
     try:
         return any(call.name == tool.name and parse_arguments(tool, call.arguments) for call in reply.tool_calls)
     except ArgumentError:

@@ -74,7 +74,8 @@ def start(
     def open_session() -> Session:
         imported.wait()  # two threads that import the same packages can wait for each other
         from okf_agent.answers import View
-        from okf_agent.ask import Cell, Workspace
+        from okf_agent.ask import Workspace
+        from okf_agent.cell import Cell
         from okf_agent.session_commands import Session
 
         workspace = stack.enter_context(Workspace(config, bundle, unsafe_role=unsafe_role))

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from okf_agent import answers, compare, output, runs, runs_view
 from okf_agent.answers import View, grounds_of
-from okf_agent.ask import Asked, Cell, Outcome, Workspace, choose_cell
+from okf_agent.ask import Asked, Outcome, Workspace, choose_cell
+from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.conversation import Turn, messages
 from okf_agent.database import Database, QueryResult
@@ -65,7 +66,7 @@ class Session:
 
     @property
     def mode(self) -> str:
-        return self.cell.mode
+        return self.cell.knowledge
 
     @property
     def config(self) -> Config:
@@ -109,7 +110,7 @@ class Session:
 
     def _use_mode(self, mode: str) -> None:
         assert mode in MODES
-        cell = replace(self.cell, mode=mode)
+        cell = replace(self.cell, knowledge=mode)
         cell.check()
         self.cell = cell
 
@@ -126,7 +127,7 @@ class Session:
 
     def compare(self, _: str) -> None:
         last = self._last()
-        other = replace(last.cell, mode="bundle" if last.cell.mode == "raw" else "raw")
+        other = replace(last.cell, knowledge="bundle" if last.cell.knowledge == "raw" else "raw")
         other.check()
         outcome = watch(last.asked, other, self.workspace, self.err)
         close(outcome, other, self.err)

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from okf_agent import answers
 from okf_agent.answers import ENDS, View
-from okf_agent.ask import Asked, Cell, Outcome, Workspace, ask
+from okf_agent.ask import Asked, Outcome, Workspace, ask
+from okf_agent.cell import Cell
 from okf_agent.run import (
     Event,
     LimitReached,

@@ -59,10 +59,13 @@ class Header:
     question: str
     mode: str
     task_id: str | None = None
+    repeat: int | None = None
+    """Which time an evaluation asks this, from 1; None outside of one."""
     follows: str | None = None
     bundle_hash: str | None = None
     unsafe_role: bool = False
-    cell: str | None = None
+    cell: Mapping[str, Any] | None = None
+    """The settings of its cell; in an evaluation with the cell's name."""
     client: str = "cli"
     run_id: str = field(default_factory=lambda: _new_id())
     started_at: str = field(default_factory=lambda: datetime.now().astimezone().isoformat(timespec="milliseconds"))

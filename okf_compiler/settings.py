@@ -120,6 +120,11 @@ class Settings:
     database: DatabaseSection
     databases: Mapping[str, DatabaseOverride]
 
+    @property
+    def profiles(self) -> Path:
+        """What was measured in the data, a folder a database, beside the compiled bundles."""
+        return self.bundles.parent / "profiles"
+
     def hidden(self, name: str) -> tuple[str, ...]:
         """What `database.hide` and `databases.<name>.hide` keep back in one database; `hide.is_hidden` reads it."""
         override = self.databases.get(name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from okf_agent.cell import Cell
 from okf_agent.tools import Tool
 from okf_compiler.settings import Documents, UserError, did_you_mean
 
@@ -18,6 +19,10 @@ class Sources:
     database: str
     documents: Documents | None = None
     bundle: Path | None = None
+    profiles: Path | None = None
+    """The folder with what was measured in the data; None where nothing was, or where it is not shown."""
+    cell: Cell = field(default_factory=lambda: Cell(""))
+    """The switches."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +65,5 @@ MODES: dict[str, Prepare] = {
     "pack": pack.prepare,
     "raw": raw.prepare,
 }
+READ_BUNDLE = frozenset({"bundle", "pack"})
+"""The modes that read the bundle, so that a run's record names its content."""

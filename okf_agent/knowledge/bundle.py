@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from okf_agent import prompts, ranking, reading, tools
+from okf_agent import prompts, ranking, reading
 from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.tools import read_file
 from okf_compiler import bundle as bundles
 from okf_compiler import link_text
 from okf_compiler.settings import UserError
@@ -52,7 +53,7 @@ def prepare(question: str, sources: Sources) -> Knowledge:
         raise UserError(f"The index of the bundle {sources.bundle} cannot be read: {index.text}")
     section = prompts.load("bundle.md", index=index.text)
     hints = _hints(question, sources.bundle)
-    return Knowledge("bundle", (section,), (tools.read_file(),), holds_rules=False, hints=hints)
+    return Knowledge("bundle", (section,), (read_file.tool(),), holds_rules=False, hints=hints)
 
 
 def matches(question: str, concepts: Mapping[str, bundles.Concept]) -> list[str]:

@@ -11,18 +11,17 @@ from typing import Any
 import pytest
 from support import hubs
 
-from okf_agent import tools
 from okf_agent.arguments import ArgumentError, parse_arguments
 from okf_agent.database import Database, QueryResult
 from okf_agent.engines import Server
 from okf_agent.grounding import Evidence
 from okf_agent.query_error import QueryError
 from okf_agent.reading import PIECE_CHARS
-from okf_agent.tools import Context, ToolResult
+from okf_agent.tools import Context, Tool, ToolResult, read_file, run_sql, submit_answer, unknown_tool
 from okf_agent.written_calls import calls_in_text, sql_in_text
 from okf_compiler.settings import DatabaseSection
 
-READ, RUN, SUBMIT = tools.read_file(), tools.run_sql(20), tools.submit_answer()
+READ, RUN, SUBMIT = read_file.tool(), run_sql.tool(20), submit_answer.tool()
 RULE = "/knowledge/utilization.md"
 
 
@@ -71,7 +70,7 @@ def submit(context: Context, sql: str, answer: str) -> ToolResult:
         (SUBMIT, '{"sql": "", "answer": "no"}', {"sql": "", "answer": "no"}),
     ],
 )
-def test_arguments_in_the_forms_models_use(tool: tools.Tool, text: str, expected: dict[str, Any]) -> None:
+def test_arguments_in_the_forms_models_use(tool: Tool, text: str, expected: dict[str, Any]) -> None:
     assert parse_arguments(tool, text) == expected
 
 
@@ -94,7 +93,7 @@ def test_arguments_in_the_forms_models_use(tool: tools.Tool, text: str, expected
         (RUN, "x" * 5000, "(5000 characters)"),
     ],
 )
-def test_arguments_that_cannot_be_used_are_quoted(tool: tools.Tool, text: str, said: str) -> None:
+def test_arguments_that_cannot_be_used_are_quoted(tool: Tool, text: str, said: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_arguments(tool, text)
     assert said in str(caught.value) and "nothing was run" in str(caught.value).lower()
@@ -102,11 +101,11 @@ def test_arguments_that_cannot_be_used_are_quoted(tool: tools.Tool, text: str, s
 
 
 def test_run_sql_states_the_row_limit() -> None:
-    assert "At most 7 rows" in tools.run_sql(7).description
+    assert "At most 7 rows" in run_sql.tool(7).description
 
 
 def test_an_unknown_tool_is_answered_with_the_real_ones() -> None:
-    said = tools.unknown_tool("run_query", [READ, RUN, SUBMIT])
+    said = unknown_tool("run_query", [READ, RUN, SUBMIT])
     assert "read_file, run_sql, submit_answer" in said and "Did you mean 'run_sql'?" in said
 
 

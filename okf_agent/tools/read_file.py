@@ -1,0 +1,44 @@
+"""read_file: files of the bundle, several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from okf_agent import prompts, reading
+from okf_agent.tools import Context, Tool, ToolResult, arguments_of
+
+
+def tool() -> Tool:
+    """Reads files of the bundle, several at once."""
+    return Tool(
+        name="read_file",
+        description=prompts.load("tools/read_file.md"),
+        schema=arguments_of(paths={"type": "array", "items": {"type": "string"}}),
+        example='{"paths": ["/knowledge/some-rule.md", "/tables/some_table.md"]}',
+        run=run,
+        aliases={"path": "paths", "file": "paths", "files": "paths", "file_path": "paths"},
+    )
+
+
+def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
+    paths = [p for p in dict.fromkeys(path.strip() for path in arguments["paths"]) if p]
+    if not paths or context.bundle is None:
+        return ToolResult(prompts.say("no_paths"), failed=True)
+    parts: list[str] = []
+    files: list[str] = []
+    failed = 0
+    for asked in paths:
+        found = reading.read(context.bundle, asked)
+        text = found.text
+        if found.failed:
+            failed += 1
+        else:
+            if found.key in context.files:
+                text = prompts.say("file_known")
+            elif not found.is_index:
+                context.evidence.add_text(text)
+            context.files.add(found.key)
+            files.append(found.path)
+        parts.append(f"=== {found.path} ===\n{text}")
+    return ToolResult("\n\n".join(parts), not files, tuple(files), failed)

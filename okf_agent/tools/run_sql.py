@@ -1,0 +1,69 @@
+"""run_sql: one query, its rows or its error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from okf_agent import prompts, render, sql_text
+from okf_agent.database import QueryResult
+from okf_agent.query_error import QueryError
+from okf_agent.tools import Context, Queries, Tool, ToolResult, arguments_of
+
+
+def tool(max_rows: int) -> Tool:
+    """Runs one query and shows at most `max_rows` rows."""
+    return Tool(
+        name="run_sql",
+        description=prompts.load("tools/run_sql.md", max_rows=max_rows),
+        schema=arguments_of(sql={"type": "string"}),
+        example='{"sql": "SELECT count(*) FROM some_table"}',
+        run=run,
+        aliases={"query": "sql"},
+    )
+
+
+def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
+    try:
+        sql = sql_text.clean(arguments["sql"])
+    except sql_text.SqlTextError as error:
+        return _sql_failed(str(error))
+    if context.database is None:
+        return ToolResult(prompts.say("not_run"), sql_attempts=1)
+    if sql in context.queries:
+        problem = context.queries[sql]
+        if problem:
+            return _sql_failed(prompts.say("repeated_failed", problem=problem))
+        return ToolResult(prompts.say("repeated"), sql_attempts=1)
+    result, seconds = query(sql, context.database)
+    if isinstance(result, QueryError):
+        if not result.passing:
+            context.queries[sql] = str(result)
+        return _sql_failed(prompts.say("sql_error", problem=result), seconds)
+    context.queries[sql] = ""
+    remember(result, context)
+    text = render.for_model(result)
+    return ToolResult(text, sql_attempts=1, rows=len(result.rows), database_seconds=seconds)
+
+
+def query(sql: str, database: Queries) -> tuple[QueryResult | QueryError, float]:
+    """The result or the error of a query, and the seconds it took."""
+    begin = time.monotonic()
+    try:
+        found: QueryResult | QueryError = database.run(sql)
+    except QueryError as error:
+        found = error
+    return found, time.monotonic() - begin
+
+
+def _sql_failed(text: str, seconds: float = 0.0) -> ToolResult:
+    return ToolResult(text, failed=True, sql_attempts=1, sql_errors=1, database_seconds=seconds)
+
+
+def remember(result: QueryResult, context: Context) -> None:
+    """Count the result's cells and its number of rows as seen."""
+    context.evidence.add_rows(result.rows)
+    context.evidence.add_count(len(result.rows))
+    if result.rows_total is not None:
+        context.evidence.add_count(result.rows_total)
