@@ -1,0 +1,124 @@
+"""The folder of one database's profile: `profile.json`, `values.sqlite`, for their owner's eyes alone.
+
+Everything is written aside and renamed, so that nobody reads a half. Tables of a profile that is not finished lie in
+`.parts/`, and go on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from okf_compiler.hide import is_hidden
+from okf_compiler.profiling import facts
+from okf_compiler.profiling.facts import Profile, TableProfile
+
+PROFILE = "profile.json"
+VALUES = "values.sqlite"
+PARTS = ".parts"
+
+
+def load(folder: Path, hide: Sequence[str] = ()) -> Profile | None:
+    """The profile in a database's folder, without what `hide` keeps back by now; None where there is none to be read.
+
+    A column may have been hidden after it was measured.
+    """
+    try:
+        profile = facts.from_json(json.loads((folder / PROFILE).read_text(encoding="utf-8")))
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+    return _without(profile, hide) if hide else profile
+
+
+def shows(hide: Sequence[str], table: str, column: str) -> bool:
+    """Whether nothing in `hide` covers a column, or a JSON path or what it lies in, of a qualified table."""
+    schema, _, name = table.rpartition(".")
+    keys = column.split(".")
+    columns = [".".join(keys[: depth + 1]) for depth in range(len(keys))]
+    # A dot may also be part of a table's own name.
+    tables = {(schema or "public", name), ("public", table)}
+    return not any(is_hidden(hide, *each, part) for each in tables for part in columns)
+
+
+def _without(profile: Profile, hide: Sequence[str]) -> Profile:
+    def kept(table: TableProfile) -> TableProfile:
+        return replace(table, columns={n: c for n, c in table.columns.items() if shows(hide, table.name, n)})
+
+    return replace(
+        profile,
+        tables={name: kept(table) for name, table in profile.tables.items()},
+        foreign_keys=tuple(
+            key
+            for key in profile.foreign_keys
+            if all(shows(hide, key.table, c) for c in key.columns)
+            and all(shows(hide, key.other_table, c) for c in key.other_columns)
+        ),
+        unmeasured={place: why for place, why in profile.unmeasured.items() if shows(hide, *_split(profile, place))},
+    )
+
+
+def _split(profile: Profile, place: str) -> tuple[str, str]:
+    """Table and column of a place; a place that is a whole table has the column ""."""
+    table = next((name for name in profile.tables if place.startswith(f"{name}.")), place)
+    return table, place[len(table) + 1 :]
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder, for its owner alone; git is told to leave it alone, wherever it lies."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write(ignore, "*\n")
+
+
+def write(path: Path, text: str) -> None:
+    """A file of mode 600, whole or not at all."""
+    aside = path.with_name(f".{path.name}.new")
+    aside.unlink(missing_ok=True)
+    # Windows would turn line ends without the flag; nobody but the owner may read it, from the first byte on.
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def write_profile(folder: Path, profile: Profile) -> None:
+    write(folder / PROFILE, json.dumps(facts.as_json(profile), ensure_ascii=False, indent=1) + "\n")
+
+
+class Parts:
+    """What is finished of a profile that is under way, one file for each table and for all foreign keys.
+
+    A part counts only while its `stamp` is the same: what was asked, of which columns.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / PARTS
+
+    def read(self, key: str, stamp: str) -> dict[str, Any] | None:
+        try:
+            content = json.loads(self._file(key).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return content if isinstance(content, dict) and content.get("stamp") == stamp else None
+
+    def write(self, key: str, stamp: str, content: Mapping[str, Any]) -> None:
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        write(self._file(key), json.dumps({**content, "stamp": stamp}, ensure_ascii=False))
+
+    def clear(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _file(self, key: str) -> Path:
+        """Any name may be a table's: a file's name is made from its bytes' hash."""
+        import hashlib
+
+        return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
