@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -74,13 +75,27 @@ def choose_cell(config: Config, model: str | None, raw: bool, say: Say) -> Cell:
 
 
 class Workspace:
-    """What questions share: the configuration, databases that are ready, the local model. Use it in a `with`."""
+    """What questions share: the configuration, databases that are ready, the local model. Use it in a `with`.
 
-    def __init__(self, config: Config, bundle: Path | None = None, *, unsafe_role: bool = False) -> None:
-        """`bundle` is read instead of the compiled one; `unsafe_role` asks as a role that can do more too."""
+    Safe to use from several threads: what is shared is made once, and each query has a connection to itself.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        bundle: Path | None = None,
+        *,
+        unsafe_role: bool = False,
+        replies: llm.Replies | None = None,
+    ) -> None:
+        """`bundle` is read instead of the compiled one; `unsafe_role` asks as a role that can do more too; replies of
+        models are taken from `replies`, and kept there. `cancelled`, once set, ends every run as interrupted."""
         self.config = config
         self.bundle = bundle
         self.unsafe_role = unsafe_role
+        self.replies = replies
+        self.cancelled = threading.Event()
+        self._lock = threading.RLock()
         self._ready: dict[str, Ready] = {}
         self._open = ExitStack()
         self._local_base: str | None = None
@@ -99,30 +114,44 @@ class Workspace:
         Raises:
             UserError: something it needs cannot be had.
         """
-        if name not in self._ready:
-            ready = get_ready(self.config, name, self.bundle, say)
-            if ready.database:
-                self._open.callback(ready.database.close)
-            if ready.unsafe and not self.unsafe_role:
-                raise UserError(
-                    f"{self.config.settings.database.agent_user} can do more than read {name}: "
-                    f"{' '.join(ready.unsafe)}\n`okf-agent doctor {name}` shows it all, `okf-agent prepare {name}` "
-                    f"takes rights away where the server is ours; --unsafe-role asks anyway, and the record says so."
-                )
-            self._ready[name] = ready
-        return self._ready[name]
+        with self._lock:
+            if name not in self._ready:
+                self._ready[name] = self._get_ready(name, say)
+            return self._ready[name]
 
-    def model(self, name: str) -> llm.Model:
+    def _get_ready(self, name: str, say: Say) -> Ready:
+        ready = get_ready(self.config, name, self.bundle, say)
+        if ready.database:
+            self._open.callback(ready.database.close)
+        if ready.unsafe and not self.unsafe_role:
+            raise UserError(
+                f"{self.config.settings.database.agent_user} can do more than read {name}: "
+                f"{' '.join(ready.unsafe)}\n`okf-agent doctor {name}` shows it all, `okf-agent prepare {name}` "
+                f"takes rights away where the server is ours; --unsafe-role asks anyway, and the record says so."
+            )
+        return ready
+
+    def cancel(self) -> None:
+        """End every run and every query of this workspace; the runs are recorded as interrupted."""
+        self.cancelled.set()
+        for ready in [*self._ready.values()]:
+            if ready.database:
+                ready.database.cancel()
+
+    def model(self, name: str, repeat: int | None = None) -> llm.Model:
         """The model behind a name; the embedded one is fetched and started first.
+
+        `repeat`: which time the same is asked; replies are kept for each time apart.
 
         Raises:
             UserError: the embedded model cannot be had.
         """
         section = self.config.model.model_copy(update={"name": name})
         if name == LOCAL:
-            if self._local_base is None:
-                with local_model.progress_bar() as progress:
-                    self._local_base = self._open.enter_context(local_model.serve(progress=progress))
+            with self._lock:
+                if self._local_base is None:
+                    with local_model.progress_bar() as progress:
+                        self._local_base = self._open.enter_context(local_model.serve(progress=progress))
             section = section.model_copy(
                 update={
                     "name": LOCAL_NAME,
@@ -132,7 +161,8 @@ class Workspace:
                     "timeout_s": max(section.timeout_s, local_model.REPLY_SECONDS),
                 }
             )
-        return llm.Model(section)
+        replies = self.replies and self.replies.of_repeat(repeat or 1)
+        return llm.Model(section, replies, self.cancelled)
 
 
 def ask(asked: Asked, cell: Cell, workspace: Workspace, on_event: Callable[[Event], None], say: Say) -> Outcome:

@@ -30,6 +30,7 @@ def bounded(
     seconds: float,
     end: float,
     on_part: Callable[[str], None],
+    cancelled: threading.Event | None = None,
 ) -> Result:
     """What `work(hand_on)` gives or raises, from a thread of its own.
 
@@ -38,6 +39,7 @@ def bounded(
 
     Raises:
         Timeout: `seconds` without a part, or `end`, have passed.
+        KeyboardInterrupt: `cancelled` was set.
     """
     said: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
     left = threading.Event()
@@ -55,15 +57,23 @@ def bounded(
 
     threading.Thread(target=contextvars.copy_context().run, args=(run,), name="bounded", daemon=True).start()
     try:
-        result: Result = _wait(said, seconds, end, on_part)
+        result: Result = _wait(said, seconds, end, on_part, cancelled)
         return result
     finally:
         left.set()
 
 
-def _wait(said: queue.SimpleQueue[tuple[str, Any]], seconds: float, end: float, on_part: Callable[[str], None]) -> Any:
+def _wait(
+    said: queue.SimpleQueue[tuple[str, Any]],
+    seconds: float,
+    end: float,
+    on_part: Callable[[str], None],
+    cancelled: threading.Event | None,
+) -> Any:
     limit = time.monotonic() + seconds
     while True:
+        if cancelled is not None and cancelled.is_set():
+            raise KeyboardInterrupt
         pause = min(limit, end) - time.monotonic()
         if pause <= 0:
             raise Timeout(f"no whole reply in {seconds:.0f} seconds")

@@ -93,6 +93,45 @@ class TraceSection(Section):
     """Days after which a steps file is deleted; 0 keeps them for ever. runs.jsonl is never cut."""
 
 
+class TokenSection(Section):
+    """`mcp.tokens.<name>:` what the holder of one bearer token may do; the token itself is never in this file."""
+
+    databases: tuple[str, ...] = ()
+    """The databases it sees; empty: all that are served."""
+
+
+class McpSection(Section):
+    """`mcp:` what `okf-agent mcp` serves. The limits on calls, rows and seconds hold for each token, in one server."""
+
+    databases: tuple[str, ...] = ()
+    """What is served; empty: every database that has a bundle, or the only one there is."""
+    instructions_tokens: Positive = 4000
+    """Tokens of the root indexes that go into the server's instructions; an index that does not fit is left out."""
+    connections: Annotated[int, Field(ge=2)] = 20
+    """Connections to PostgreSQL that all clients share; `database.connection_limit` has to be larger."""
+    session_idle_s: Seconds = 1800
+    """Seconds after which an HTTP session without a call ends, and its record is written."""
+    max_sessions: Positive = 1000
+    """HTTP sessions that may be open at once."""
+    max_clients: Positive = 1000
+    """HTTP connections that may be open at once; one more is answered with 503."""
+    max_request_bytes: Positive = 1_000_000
+    """Bytes of one HTTP request; a larger one is refused before it is read."""
+    request_timeout_s: Seconds = 30
+    """Seconds in which a request has to arrive, and in which a client has to take each piece of the answer."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names in the Host header that are served beside this machine's own (`localhost`) and the address listened on."""
+    allowed_origins: tuple[str, ...] = ()
+    """Web pages (`https://tool.example`) that may call, beside those of this machine."""
+    calls_per_minute: Positive = 600
+    rows_per_hour: Positive = 100_000
+    """Rows that `run_sql` shows."""
+    seconds_per_hour: Seconds = 3600
+    """Seconds of queries, and of questions asked with `ask`."""
+    tokens: dict[str, TokenSection] = {}  # noqa: RUF012 - pydantic copies it
+    """What tokens may see, by their names in `OKF_MCP_TOKENS` or the file of `--tokens`."""
+
+
 @dataclass(frozen=True)
 class Config:
     """Everything config.yaml says, validated."""
@@ -101,6 +140,7 @@ class Config:
     model: ModelSection
     agent: AgentSection
     trace: TraceSection
+    mcp: McpSection
 
     @property
     def runs(self) -> Path:
@@ -108,7 +148,7 @@ class Config:
         return self.settings.root / self.agent.runs
 
 
-SECTIONS = ("model", "agent", "database", "databases", "trace")
+SECTIONS = ("model", "agent", "database", "databases", "trace", "mcp")
 
 
 def load_config(root: Path | None = None, *, file: Path | None = None, changes: Sequence[str] = ()) -> Config:
@@ -142,6 +182,7 @@ def _validated(root: Path, sections: Mapping[str, Any], origin: Path | str) -> C
         model=read_section(ModelSection, sections.get("model", {}), "model", origin),
         agent=read_section(AgentSection, sections.get("agent", {}), "agent", origin),
         trace=read_section(TraceSection, sections.get("trace", {}), "trace", origin),
+        mcp=read_section(McpSection, sections.get("mcp", {}), "mcp", origin),
         settings=load_settings(root, sections, origin),
     )
 

@@ -16,7 +16,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from okf_agent import model_errors
 from okf_agent.arguments import printable
@@ -81,11 +81,24 @@ def start_import() -> None:
     threading.Thread(target=_litellm, name="import-litellm", daemon=True).start()
 
 
-class Model:
-    """A model behind LiteLLM. Nothing is remembered between calls."""
+class Replies(Protocol):
+    """Replies that are kept by the exact request: the arguments of litellm.completion."""
 
-    def __init__(self, section: ModelSection) -> None:
+    def get(self, request: Mapping[str, Any]) -> Reply | None: ...
+    def put(self, request: Mapping[str, Any], reply: Reply) -> None: ...
+    def of_repeat(self, repeat: int) -> Replies: ...
+
+
+class Model:
+    """A model behind LiteLLM. Nothing is remembered between calls, unless in `replies`."""
+
+    def __init__(
+        self, section: ModelSection, replies: Replies | None = None, cancelled: threading.Event | None = None
+    ) -> None:
+        """Once `cancelled` is set, every call raises KeyboardInterrupt, as Ctrl-C does in the main thread."""
         self.section = section
+        self.replies = replies
+        self.cancelled = cancelled or threading.Event()
         self.name = section.name
         self.provider = section.name.partition("/")[0]
 
@@ -108,6 +121,8 @@ class Model:
             ContextOverflow: the messages are too long for the model.
             OutOfTime: `seconds` are over.
         """
+        if self.replies and (kept := self.replies.get(self._request(messages, tools, seconds))):
+            return kept
         _litellm(self.section.callbacks)  # before the clock starts: the import takes seconds
         end = time.monotonic() + seconds
         working = waiting = 0.0
@@ -123,12 +138,15 @@ class Model:
                 if time.monotonic() + pause >= end:
                     raise OutOfTime(model_errors.one_line(error)) from None
                 on_wait(pause, model_errors.one_line(error))
-                time.sleep(pause)
+                if self.cancelled.wait(pause):
+                    raise KeyboardInterrupt from None
                 waiting += pause
             else:
                 working += time.monotonic() - begin
                 reply = self._reply(response)
                 usage = replace(reply.usage, seconds=working, wait_seconds=waiting)
+                if self.replies:
+                    self.replies.put(self._request(messages, tools, seconds), reply)
                 return replace(reply, usage=usage)
         raise AssertionError("the last attempt returns or raises")
 
@@ -179,7 +197,8 @@ class Model:
 
         try:
             # A little longer than the client library's own limit, whose error says more.
-            return bounded(work, request["timeout"] + GRACE, end, lambda text: on_text(text) if text else None)
+            shown = lambda text: on_text(text) if text else None  # noqa: E731
+            return bounded(work, request["timeout"] + GRACE, end, shown, self.cancelled)
         except Timeout as error:
             if time.monotonic() >= end:
                 raise OutOfTime("the reply was still being written") from None

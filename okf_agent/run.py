@@ -76,6 +76,8 @@ class Usage:
     """Of the call that succeeded and of those that failed, waiting apart."""
     wait_seconds: float = 0.0
     """Between tries, because the provider said so or was out of order."""
+    cached: bool = False
+    """The whole reply was kept from an earlier time, and nobody was asked: it cost nothing and took no time."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,8 @@ class Tally:
     """Everything counted over a run's events; the field names are those of the record."""
 
     llm_calls: int = 0
+    cached_calls: int = 0
+    """Of `llm_calls`, those whose reply was kept from an earlier run."""
     sql_attempts: int = 0
     sql_errors: int = 0
     failed_reads: int = 0
@@ -266,6 +270,7 @@ class Tally:
 
     def _add_usage(self, usage: Usage) -> None:
         self.llm_calls += 1
+        self.cached_calls += usage.cached
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
         self.output_tokens += usage.output_tokens

@@ -32,8 +32,9 @@ from okf_agent.trace import RUNS_FILE, Header, Recorder, close_dead_runs
 SCHEMA = json.loads(files("okf_agent").joinpath("record.schema.json").read_text(encoding="utf-8"))
 PAGE = Path(__file__).parents[2] / "docs" / "record.md"
 FIELDS = [
-    *("run_id", "follows", "task_id", "database", "model", "question", "mode", "started_at", "stop_reason", "error"),
-    *("llm_calls", "sql_attempts", "sql_errors", "failed_reads", "tool_calls", "files_opened"),
+    *("run_id", "follows", "task_id", "repeat", "database", "model", "question", "mode", "started_at"),
+    *("stop_reason", "error"),
+    *("llm_calls", "cached_calls", "sql_attempts", "sql_errors", "failed_reads", "tool_calls", "files_opened"),
     *("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "cost_known_usd"),
     *("model_seconds", "rate_limit_wait_seconds", "database_seconds", "seconds", "answer"),
     *("versions", "bundle_hash", "limits_hit", "shortened", "ungrounded_numbers", "unsafe_role", "cell", "client"),

@@ -1,0 +1,203 @@
+"""An evaluation on disk: `runs/evals/<name>/` with eval.json, runs.jsonl, steps/ and scores.jsonl.
+
+Lines are appended whole or not at all, so a process that is killed loses nothing that was finished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from filelock import FileLock, Timeout
+
+from okf_agent.config import Config
+from okf_agent.trace import RUNS_FILE, append_line, parse_line, read_steps
+from okf_compiler.settings import UserError, did_you_mean
+
+FACTS_FILE = "eval.json"
+SCORES_FILE = "scores.jsonl"
+FOLDER = "evals"
+
+Key: TypeAlias = tuple[str, str, int]
+"""A run's place in an evaluation: task id, cell name, repeat (from 1)."""
+Line: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One evaluation; `facts` is its eval.json."""
+
+    folder: Path
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, folder: Path) -> Evaluation:
+        """The evaluation in a folder.
+
+        Raises:
+            UserError: there is none, or its eval.json cannot be read.
+        """
+        try:
+            facts = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{folder} holds no evaluation that can be read: {error}", status=2) from None
+        if not isinstance(facts, dict):
+            raise UserError(f"{folder / FACTS_FILE} is not an object.", status=2)
+        return cls(folder, facts)
+
+    @classmethod
+    def create(cls, folder: Path, facts: Mapping[str, Any]) -> Evaluation:
+        """A new evaluation; eval.json is there whole or not at all.
+
+        Raises:
+            UserError: the folder cannot be written to.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            draft = folder / (FACTS_FILE + ".new")
+            text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
+            draft.write_text(text, encoding="utf-8", newline="\n")
+            draft.replace(folder / FACTS_FILE)
+        except OSError as error:
+            raise UserError(
+                f"The evaluation cannot be kept in {folder}: {error.strerror or error}. "
+                "Make room, or point agent.runs in config.yaml to a folder that you can write to."
+            ) from None
+        return cls(folder, facts)
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    def runs(self) -> Iterator[Line]:
+        """The line of every run that counts, in the order they ended.
+
+        An interrupted run does not count; of two runs in one place, the later one does.
+        """
+        last: dict[Key, int] = {}
+        for offset, line in _lines(self.folder / RUNS_FILE):
+            if line.get("stop_reason") != "interrupted":
+                last[key_of(line)] = offset
+        kept = set(last.values())
+        return (line for offset, line in _lines(self.folder / RUNS_FILE) if offset in kept)
+
+    def scores(self) -> list[Line]:
+        """The score of every run that counts and has one; scored twice, the later one."""
+        found = {line["run_id"]: line for _, line in _lines(self.folder / SCORES_FILE)}
+        counted = (line["run_id"] for line in self.runs())
+        return [found[run_id] for run_id in counted if run_id in found]
+
+    def steps(self, run_id: str) -> list[Line]:
+        """The events of one run; [] if they are not kept any more."""
+        try:
+            return [*read_steps(self.folder / "steps" / f"{run_id}.jsonl")]
+        except OSError:
+            return []
+
+    def spent(self) -> tuple[float, bool]:
+        """Dollars spent on all runs and judgements, interrupted ones too, and whether every price is known."""
+        known, whole = 0.0, True
+        for _, line in _lines(self.folder / RUNS_FILE):
+            known += line.get("cost_known_usd") or 0.0
+            whole = whole and line.get("cost_usd") is not None
+        for _, line in _lines(self.folder / SCORES_FILE):
+            known += line.get("judge_cost_usd") or 0.0
+        return known, whole
+
+    def add_run(self, line: Mapping[str, Any], steps: str) -> None:
+        """Keep a run that was recorded elsewhere: its line and the text of its steps file.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+        file = self.folder / "steps" / f"{line['run_id']}.jsonl"
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file.touch(mode=0o600)
+            file.write_text(steps, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UserError(f"{file} cannot be written: {error.strerror or error}. Make room for it.") from None
+        append_line(self.folder / RUNS_FILE, line)
+
+    def add_score(self, line: Mapping[str, Any]) -> None:
+        """Keep a score.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+        append_line(self.folder / SCORES_FILE, line)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other runners out for as long as the block.
+
+        Raises:
+            UserError: one is at work.
+        """
+        lock = FileLock(self.folder / "runner.lock", timeout=0, mode=0o600)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise UserError(f"Another process is running the evaluation {self.name}; wait for it or stop it.") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def key_of(line: Mapping[str, Any]) -> Key:
+    """The place of a run's line in its evaluation."""
+    cell = line.get("cell")
+    name = cell.get("name", "") if isinstance(cell, dict) else cell
+    return str(line.get("task_id")), str(name), int(line.get("repeat") or 1)
+
+
+def folder_of(config: Config, name: str) -> Path:
+    """Where the evaluation `name` lies, or would.
+
+    Raises:
+        UserError: the name is no plain file name.
+    """
+    if not name or Path(name).name != name or name.startswith("."):
+        raise UserError(f"{name!r} cannot be the name of an evaluation: use letters, digits and dashes.", status=2)
+    return config.runs / FOLDER / name
+
+
+def names(config: Config) -> list[str]:
+    """Every evaluation of the workspace, oldest first."""
+    files = [*(config.runs / FOLDER).glob(f"*/{FACTS_FILE}")]
+    return [file.parent.name for file in sorted(files, key=lambda file: (file.stat().st_mtime, file))]
+
+
+def find(config: Config, name: str) -> Evaluation:
+    """The evaluation `name`, or `last`, or one in a folder that is named by its path.
+
+    Raises:
+        UserError: there is none; the nearest name is suggested.
+    """
+    known = names(config)
+    if name == "last" and known:
+        name = known[-1]
+    if name in known:
+        return Evaluation.load(folder_of(config, name))
+    if (Path(name) / FACTS_FILE).is_file():
+        return Evaluation.load(Path(name))
+    where = config.runs / FOLDER
+    raise UserError(f"There is no evaluation {name!r} in {where}{did_you_mean(name, known)}", status=2)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Line]]:
+    """Each whole line of a file of JSON lines, with the byte it begins at; none if there is no file."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        offset = 0
+        for raw in file:
+            line = parse_line(raw)
+            if line is not None and "run_id" in line:
+                yield offset, line
+            offset += len(raw)

@@ -1,0 +1,118 @@
+"""One question of an evaluation: asked where the runner is, or on another machine that hands its record back."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from okf_agent.ask import Asked, Outcome, Workspace, ask
+from okf_agent.cell import Cell
+from okf_agent.config import Config, load_env
+from okf_agent.evaluation.replies import Replies
+from okf_agent.evaluation.store import Key
+from okf_agent.evaluation.suites.model import Task
+from okf_agent.prepare import quiet
+from okf_agent.run import Event
+from okf_compiler.settings import UserError
+
+
+@dataclass(frozen=True)
+class Job:
+    """One task in one cell, once."""
+
+    task: Task
+    cell: Cell
+    repeat: int = 1
+
+    @property
+    def key(self) -> Key:
+        return self.task.id, self.cell.name, self.repeat
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that is over."""
+
+    line: Mapping[str, Any]
+    """Its line of runs.jsonl."""
+    steps: str | None = None
+    """The text of its steps file, where that was written elsewhere; None: both lie in the evaluation already."""
+
+
+def configured(config: Config, runs: Path) -> Config:
+    """The same configuration, with its records in another folder."""
+    return replace(config, agent=config.agent.model_copy(update={"runs": runs.resolve()}))
+
+
+def perform(job: Job, workspace: Workspace) -> Done:
+    """Ask here; the record goes to the folder of the workspace's runs.
+
+    Raises:
+        UserError: something the question needs cannot be had, or the record cannot be kept.
+    """
+    return Done(_ask(job, workspace).line)
+
+
+class Remote:
+    """What a worker on another machine, or in another process, does; it can be pickled.
+
+    The worker must see the workspace's folder under the same path, and reach its database. Keys are read from its
+    own environment and `.env`; none is sent.
+    """
+
+    def __init__(self, config: Config, replies: Path | None, unsafe_role: bool = False) -> None:
+        self.config = config
+        self.replies = replies
+        self.unsafe_role = unsafe_role
+
+    def __call__(self, job: Job) -> Done:
+        """Ask, and hand the record back.
+
+        Raises:
+            UserError: as `perform`.
+        """
+        workspace = _workspace(self)
+        outcome = _ask(job, workspace)
+        file = workspace.config.runs / "steps" / f"{outcome.run_id}.jsonl"
+        steps = file.read_text(encoding="utf-8")
+        file.unlink()
+        return Done(outcome.line, steps)
+
+
+def _ask(job: Job, workspace: Workspace) -> Outcome:
+    task = job.task
+    asked = Asked(task.question, task.database, task.id, hint=task.hint, repeat=job.repeat)
+    outcome = ask(asked, job.cell, workspace, _ignore, quiet)
+    if outcome.unrecorded:
+        raise UserError(outcome.unrecorded)
+    return outcome
+
+
+def _ignore(_event: Event) -> None:
+    """Nobody watches one run of many."""
+
+
+_workspaces: dict[Path, Workspace] = {}
+_opening = threading.Lock()
+
+
+def _workspace(remote: Remote) -> Workspace:
+    """This process's workspace for that configuration, made once; its records lie in a scratch folder."""
+    root = remote.config.settings.root
+    with _opening:
+        if root not in _workspaces:
+            load_env(root / ".env")
+            scratch = Path(tempfile.mkdtemp(prefix="okf-worker-"))
+            atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+            replies = Replies(remote.replies) if remote.replies else None
+            config = configured(remote.config, scratch)
+            workspace = Workspace(config, unsafe_role=remote.unsafe_role, replies=replies)
+            atexit.register(workspace.__exit__)
+            _workspaces[root] = workspace
+        return _workspaces[root]
