@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -141,6 +141,8 @@ class Config:
     agent: AgentSection
     trace: TraceSection
     mcp: McpSection
+    cells: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """`cells:` what an evaluation compares, by name: `pack: {knowledge: pack, rules: false}`; see okf_agent.cell."""
 
     @property
     def runs(self) -> Path:
@@ -148,7 +150,7 @@ class Config:
         return self.settings.root / self.agent.runs
 
 
-SECTIONS = ("model", "agent", "database", "databases", "trace", "mcp")
+SECTIONS = ("model", "agent", "database", "databases", "trace", "mcp", "cells")
 
 
 def load_config(root: Path | None = None, *, file: Path | None = None, changes: Sequence[str] = ()) -> Config:
@@ -184,7 +186,21 @@ def _validated(root: Path, sections: Mapping[str, Any], origin: Path | str) -> C
         trace=read_section(TraceSection, sections.get("trace", {}), "trace", origin),
         mcp=read_section(McpSection, sections.get("mcp", {}), "mcp", origin),
         settings=load_settings(root, sections, origin),
+        cells=_cells(sections.get("cells", {}), origin),
     )
+
+
+def _cells(section: Mapping[str, Any], origin: Path | str) -> dict[str, Mapping[str, Any]]:
+    """The cells by name, each a mapping; what is in it is checked where it is used.
+
+    Raises:
+        UserError: one is no mapping.
+    """
+    for name, values in section.items():
+        if not isinstance(values, Mapping | None):
+            place = place_of(origin, ("cells", str(name)))
+            raise UserError(f"{place}: cells.{name}: a mapping, such as {{knowledge: pack, rules: false}}", status=2)
+    return {str(name): values or {} for name, values in section.items()}
 
 
 def _parse_change(change: str) -> tuple[list[str], Any]:
