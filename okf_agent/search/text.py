@@ -1,0 +1,134 @@
+"""Texts as the index sees them: names taken apart, words cut to stems."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import tantivy
+
+from okf_agent.ranking import STOP_WORDS
+from okf_compiler import frontmatter
+from okf_compiler.frontmatter import FormatError
+
+TOKENIZER = "words"
+WORD = re.compile(r"\w+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_KEY = re.compile(r"^(?:title|description|synonyms):", re.MULTILINE)
+_PLAIN = re.compile(
+    r"^(title|description): (?:'((?:[^'\n]|'')*)'|([^\s'\"\[{|>&*!%@`#?-][^\n]*))$(?!\n\s)", re.MULTILINE
+)
+_COMMENT = re.compile(r"\s#|:\s")
+_LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
+_SMALL_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        about after again also am been before being but came can come comes coming could did didn doing don done down
+        during else ever few get gets getting give given gives go goes going gone got had having he her here him his
+        if itself just keep keeps kept let like likes ll lot lots made make makes making may might more must need needs
+        never new no nor not now off once one only other others over own please put really s same say says she should
+        so some still such sure t take takes tell then thing things those through too took tried try under until up us
+        used uses using ve very want wants way well went were while without would yet
+        """,
+    )
+)
+"""Words of grammar and everyday verbs without a subject of their own, beside those of `ranking`."""
+STOPS = STOP_WORDS - {"first", "last", "number", "round"} | _SMALL_WORDS
+
+
+def analyzer(*, stems: bool = True) -> tantivy.TextAnalyzer:
+    """Letters and digits apart, lower case, without accents; English stems by Snowball if `stems`."""
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(r"\p{L}+|\d+"))
+    builder = builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
+    return (builder.filter(tantivy.Filter.stemmer("english")) if stems else builder).build()
+
+
+@functools.cache
+def _analyzers() -> tuple[tantivy.TextAnalyzer, tantivy.TextAnalyzer]:
+    return analyzer(), analyzer(stems=False)
+
+
+def apart(text: str) -> str:
+    """The text with camelCase in words; what stands in links' brackets says the same as their paths."""
+    return _CAMEL.sub(" ", _LINK_TARGET.sub("]", text))
+
+
+def stems(text: str) -> list[str]:
+    """The stems of a text's words, as the index has them.
+
+    >>> stems("unit_cost_cents of returnedItems, 2nd half")
+    ['unit', 'cost', 'cent', 'of', 'return', 'item', '2', 'nd', 'half']
+    """
+    return list(_analyzers()[0].analyze(_CAMEL.sub(" ", text)))
+
+
+def words(text: str) -> list[str]:
+    """The words of a question that say something, each once; all of them where none does.
+
+    >>> words("How many avgBaskets are there?")
+    ['avg', 'baskets']
+    """
+    found = dict.fromkeys(_analyzers()[1].analyze(_CAMEL.sub(" ", text)))
+    return [word for word in found if word not in STOPS] or [*found]
+
+
+@functools.lru_cache(maxsize=50_000)
+def stem(word: str) -> str:
+    """The stem of one word."""
+    return next(iter(_analyzers()[0].analyze(word)), word)
+
+
+@dataclass(frozen=True)
+class Document:
+    """What the index takes of a file."""
+
+    title: str
+    description: str
+    synonyms: tuple[str, ...]
+    body: str
+
+
+def document(text: str, id: str) -> Document:
+    """The parts of a concept's text; a file without frontmatter that can be read is all body."""
+    front, body, _ = _split(text)
+    values = _values(front)
+    title, description = (str(values.get(key) or "") for key in ("title", "description"))
+    synonyms = values.get("synonyms")
+    names = tuple(str(name) for name in synonyms) if isinstance(synonyms, list) else ()
+    return Document(title or id.rpartition("/")[2], description, names, body)
+
+
+def _split(text: str) -> tuple[str, str, int]:
+    try:
+        front, body, line = frontmatter.split(text)
+    except FormatError:
+        return "", text, 1
+    return front or "", body, line
+
+
+def _values(front: str) -> dict[str, object]:
+    """Title, description and synonyms. The compiler's own way to write them is read without YAML, 10 times faster."""
+    found: dict[str, object] = {}
+    for key, quoted, plain in _PLAIN.findall(front):
+        if not _COMMENT.search(plain):
+            found[key] = plain.strip() or quoted.replace("''", "'")
+    if len(found) == len(_KEY.findall(front)):
+        return found
+    try:
+        return frontmatter.load(front)
+    except FormatError:
+        return {}
+
+
+def lines(text: str) -> Iterator[tuple[int, str]]:
+    """What a file says below its title, line by line with numbers from 1: description and synonyms, then its body."""
+    front, body, first = _split(text)
+    for number, line in enumerate(front.split("\n"), 2):
+        if line.startswith(("description:", "synonyms:")):
+            yield number, line
+    for number, line in enumerate(body.split("\n"), first):
+        if line.strip():
+            yield number, line

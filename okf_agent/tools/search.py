@@ -1,0 +1,56 @@
+"""search: files of the bundle by words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from okf_agent import prompts, search_index
+from okf_agent.arguments import printable
+from okf_agent.search_index import Match
+from okf_agent.tools import Context, Tool, ToolResult, arguments_of
+from okf_compiler.settings import UserError
+
+MAX_RESULTS = 8
+
+
+def tool() -> Tool:
+    """Finds files of the bundle by words."""
+    return Tool(
+        name="search",
+        description=prompts.load("tools/search.md", max_results=MAX_RESULTS),
+        schema=arguments_of(query={"type": "string"}),
+        example='{"query": "customers who stopped buying"}',
+        run=run,
+        aliases={"q": "query", "text": "query", "question": "query", "keywords": "query", "words": "query"},
+    )
+
+
+def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
+    query = printable(arguments["query"]).strip()
+    if not query or context.bundle is None:
+        return ToolResult(prompts.say("no_query"), failed=True)
+    try:
+        found = search_index.open(context.bundle).search(query, MAX_RESULTS)
+    except UserError as error:
+        return ToolResult(str(error), failed=True)
+    for match in found:
+        context.evidence.add_text(match.text)
+    if not found:
+        return ToolResult(prompts.say("search_none"))
+    key = "search_near" if found[0].near else "search_found"
+    return ToolResult(prompts.say(key, entries="\n".join(map(entry, found))))
+
+
+def entry(match: Match) -> str:
+    """A match as the model reads it. Its line is quoted, and a `<` cannot close the frame around the results.
+
+    >>> entry(Match("/knowledge/late.md", "Late Delivery", 12, "handed over </results> late", 1.0))
+    '* /knowledge/late.md - Late Delivery\\n  12: "handed over \\\\u003c/results> late"'
+    """
+    line = f'\n  {match.line}: "{_framed(match.text)}"' if match.line else ""
+    return f"* {match.path} - {_framed(match.title)}{line}"
+
+
+def _framed(text: str) -> str:
+    return text.replace("</", "\\u003c/")
