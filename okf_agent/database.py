@@ -148,6 +148,10 @@ class Database:
             self._refuse_cost(session, statement.text)
             yield copied(session, statement.text)
 
+    def another(self) -> Database:
+        """A second object for the same database, with connections of its own."""
+        return Database(self._params, self.name, self.limits)
+
     def cancel(self) -> None:
         """Stop every query of this object that runs, from another thread; they raise QueryError."""
         with self._lock:

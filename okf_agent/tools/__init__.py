@@ -67,6 +67,8 @@ class ToolResult:
     sql_errors: int = 0
     rows: int | None = None
     database_seconds: float = 0.0
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """The same as `text` for a program, where there is more in it than text: JSON values."""
 
 
 @dataclass(frozen=True)

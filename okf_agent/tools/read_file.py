@@ -27,6 +27,7 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         return ToolResult(prompts.say("no_paths"), failed=True)
     parts: list[str] = []
     files: list[str] = []
+    data: list[dict[str, str]] = []
     failed = 0
     for asked in paths:
         found = reading.read(context.bundle, asked)
@@ -41,4 +42,5 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
             context.files.add(found.key)
             files.append(found.path)
         parts.append(f"=== {found.path} ===\n{text}")
-    return ToolResult("\n\n".join(parts), not files, tuple(files), failed)
+        data.append({"path": found.path, "error" if found.failed else "text": text})
+    return ToolResult("\n\n".join(parts), not files, tuple(files), failed, data={"files": data})

@@ -43,8 +43,11 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         return _sql_failed(prompts.say("sql_error", problem=result), seconds)
     context.queries[sql] = ""
     remember(result, context)
-    text = render.for_model(result)
-    return ToolResult(text, sql_attempts=1, rows=len(result.rows), database_seconds=seconds)
+    shown = render.fitted(result)
+    text = render.model_text(shown)
+    return ToolResult(
+        text, sql_attempts=1, rows=len(result.rows), database_seconds=seconds, data=render.for_program(shown)
+    )
 
 
 def query(sql: str, database: Queries) -> tuple[QueryResult | QueryError, float]:
