@@ -1,0 +1,162 @@
+"""Who saw the hold-out with which configuration: a cell that was changed afterwards is contaminated, for good.
+
+`runs/evals/holdout.jsonl` gets a line the first time that a cell meets the hold-out of a suite in an evaluation, and
+whenever its configuration differs from the last time. Lines are only appended, and each holds the hash of the one
+before, so that an edited registry is seen. A cell is known by its name and its suite: who renames a changed cell gets
+round this, and so does who deletes the whole file. It reminds honest people; it is no proof against others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+import okf_agent
+from okf_agent.trace import LOCK_SECONDS, append_line, read_steps
+from okf_compiler.settings import UserError
+
+REGISTRY = "holdout.jsonl"
+PROMPTS = ("prompts",)
+CODE = ("agent.py", "ask.py", "answers.py", "grounding.py", "grounds.py", "written_calls.py", "tools", "knowledge")
+CODE_FAMILIES = ("search*", "named_values*")
+"""What decides how a question gets its knowledge and how it is answered, apart from CODE; modules or folders."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Why a cell's results on the hold-out do not count as clean."""
+
+    cell: str
+    changed: tuple[str, ...]
+    """The parts of the configuration that differ from an earlier time, such as `prompts` or `settings.model`."""
+    since: str
+    """When the hold-out had been seen before: ISO 8601 with an offset."""
+    evaluation: str
+    """In which evaluation that was."""
+
+    def __str__(self) -> str:
+        changed = ", ".join(self.changed)
+        return f"contaminated: {changed} changed after the hold-out was seen ({self.evaluation}, {self.since})"
+
+
+def configuration(
+    settings: Mapping[str, Any], *, model: Mapping[str, Any], limits: Mapping[str, Any], bundles: Mapping[str, str]
+) -> dict[str, Any]:
+    """Everything that may move a cell's results, flat: `{"settings.knowledge": "pack", "prompts": hash, …}`.
+
+    `settings` are the cell's, with its model; `model` the parameters of the model calls (temperature, …), `limits`
+    the bounds of a run, `bundles` the content hash by database. Prompts and code are hashed as they lie here.
+    """
+    return {
+        **{f"settings.{name}": value for name, value in settings.items() if name != "name"},
+        **{f"model.{name}": value for name, value in model.items()},
+        **{f"limits.{name}": value for name, value in limits.items()},
+        **{f"bundle.{name}": value for name, value in bundles.items()},
+        **here(),
+    }
+
+
+def here() -> dict[str, str]:
+    """The hashes of the prompt files and of the code of knowledge modes, tools and loop, as installed here."""
+    package = Path(okf_agent.__file__).parent
+    code = {*CODE, *(found.name for pattern in CODE_FAMILIES for found in package.glob(pattern))}
+    return {"prompts": _hash_of(package, PROMPTS), "code": _hash_of(package, code)}
+
+
+def saw_holdout(evals: Path, suite: str, cell: str, evaluation: str, configuration: Mapping[str, Any]) -> Mark | None:
+    """Register that a cell is about to meet the hold-out of a suite; gives its mark if it is contaminated.
+
+    Call it before the first held-out question is asked. The same configuration in the same evaluation is registered
+    once, however often the evaluation is resumed.
+
+    Raises:
+        UserError: the registry cannot be written, or was edited.
+    """
+    path = evals / REGISTRY
+    evals.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(path.name + ".chain.lock"), timeout=LOCK_SECONDS):
+        entries = _entries(path)
+        # As JSON gives it back, so that a tuple is not taken for another value than its list.
+        plain = json.loads(json.dumps(configuration, sort_keys=True, default=str))
+        mine = [e for e in entries if (e["suite"], e["cell"], e["evaluation"]) == (suite, cell, evaluation)]
+        if not mine or _changed(mine[-1]["configuration"], plain):
+            entry = {
+                "suite": suite,
+                "cell": cell,
+                "evaluation": evaluation,
+                "at": datetime.now().astimezone().isoformat(timespec="seconds"),
+                "configuration": plain,
+                "previous": _line_hash(entries[-1]) if entries else "",
+            }
+            append_line(path, entry)
+            entries.append(entry)
+    return _mark(entries, suite, cell, evaluation)
+
+
+def marks(evals: Path, suite: str, cells: Iterable[str], evaluation: str) -> dict[str, Mark]:
+    """The marks of an evaluation's cells, by name; a cell that is clean, or saw no hold-out, has none.
+
+    Raises:
+        UserError: the registry was edited.
+    """
+    entries = _entries(evals / REGISTRY)
+    found = {cell: _mark(entries, suite, cell, evaluation) for cell in cells}
+    return {cell: mark for cell, mark in found.items() if mark}
+
+
+def _mark(entries: list[dict[str, Any]], suite: str, cell: str, evaluation: str) -> Mark | None:
+    """The first earlier sight of the hold-out under another configuration than one this evaluation used."""
+    seen: list[dict[str, Any]] = []
+    for entry in entries:
+        if (entry["suite"], entry["cell"]) != (suite, cell):
+            continue
+        if entry["evaluation"] == evaluation:
+            for earlier in seen:
+                if changed := _changed(earlier["configuration"], entry["configuration"]):
+                    return Mark(cell, changed, earlier["at"], earlier["evaluation"])
+        seen.append(entry)
+    return None
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """The parts that differ. A database that only one of the two asked is no difference."""
+    names = [*dict.fromkeys((*before, *after))]
+    both = [name for name in names if not name.startswith("bundle.") or (name in before and name in after)]
+    return tuple(name for name in both if before.get(name) != after.get(name))
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    entries = [*read_steps(path)] if path.exists() else []
+    previous = ""
+    for number, entry in enumerate(entries, start=1):
+        if entry.get("previous") != previous or not isinstance(entry.get("configuration"), dict):
+            raise UserError(
+                f"{path}:{number}: this registry of who saw the hold-out was edited. Bring back the file as it was; "
+                f"without it no result on the hold-out can be called clean."
+            )
+        previous = _line_hash(entry)
+    return entries
+
+
+def _line_hash(entry: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _hash_of(package: Path, names: Iterable[str]) -> str:
+    """One hash over files and folders below `package`: names and contents, line ends as on Linux."""
+    total = sha256()
+    for name in sorted(names):
+        place = package / name
+        files = sorted(place.rglob("*")) if place.is_dir() else [place]
+        for file in files:
+            if file.is_file() and file.suffix != ".pyc":
+                content = file.read_bytes().replace(b"\r\n", b"\n")
+                total.update(f"{file.relative_to(package).as_posix()}\0{sha256(content).hexdigest()}\0".encode())
+    return total.hexdigest()

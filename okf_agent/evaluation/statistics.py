@@ -1,0 +1,140 @@
+"""What may be said of a share, a difference and repeats, from so many tasks. Every formula names its source.
+
+A task asked several times is still one task: its verdicts are averaged first, and intervals count tasks, so that
+repeats never make an interval narrower than the questions allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb, floor
+
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+SEED = 240
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate, its bounds, and the number of tasks it stands on."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How many tasks came out the same in all their repeats; tasks with a single verdict do not count."""
+
+    always_right: int = 0
+    always_wrong: int = 0
+    mixed: int = 0
+
+    @property
+    def tasks(self) -> int:
+        return self.always_right + self.always_wrong + self.mixed
+
+    @property
+    def share(self) -> float | None:
+        """Of the repeated tasks, those with one verdict only; None if no task was repeated."""
+        return (self.always_right + self.always_wrong) / self.tasks if self.tasks else None
+
+
+def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval:
+    """The score interval of a share (Wilson 1927, JASA 22:209-212, without continuity correction), by SciPy.
+
+    A mean over repeats may leave a fraction of a success; the bounds are then interpolated between those of the
+    whole numbers on both sides. Without tasks the share is 0, somewhere between 0 and 1.
+
+    Raises:
+        ValueError: successes below 0 or above n.
+    """
+    if n == 0:
+        return Interval(0.0, 0.0, 1.0, 0)
+    from scipy.stats import binomtest
+
+    below = floor(successes + 1e-9)
+    part = max(0.0, successes - below)
+    bounds = [binomtest(below, n).proportion_ci(confidence, method="wilson")]
+    if part > 1e-9:
+        bounds.append(binomtest(below + 1, n).proportion_ci(confidence, method="wilson"))
+    low, high = (bounds[0][i] + part * (bounds[-1][i] - bounds[0][i]) for i in (0, 1))
+    return Interval(successes / n, float(low), float(high), n)
+
+
+def paired_difference(
+    a: Sequence[float],
+    b: Sequence[float],
+    clusters: Sequence[str],
+    *,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+) -> Interval:
+    """The mean of b - a over the same tasks, with a percentile interval of the cluster bootstrap.
+
+    Whole clusters (databases) are drawn with replacement, each with all its tasks, since tasks of one database share
+    its traps (Cameron, Gelbach and Miller 2008, Review of Economics and Statistics 90:414-427, "pairs cluster
+    bootstrap"; percentile interval: Efron and Tibshirani 1993, chapter 13). With one cluster only, tasks are drawn.
+    The seed is fixed: the same verdicts always give the same bounds.
+
+    Raises:
+        ValueError: the three are not of one length.
+    """
+    differences = [y - x for x, y in zip(a, b, strict=True)]
+    if len(clusters) != len(differences):
+        raise ValueError("a cluster for every task is needed")
+    if not differences:
+        return Interval(0.0, 0.0, 0.0, 0)
+    import numpy as np
+
+    names = clusters if len(set(clusters)) > 1 else [str(i) for i in range(len(clusters))]
+    _, member = np.unique(np.asarray(names), return_inverse=True)
+    sums, sizes = np.bincount(member, weights=differences), np.bincount(member)
+    drawn = np.random.Generator(np.random.PCG64(SEED)).integers(len(sums), size=(resamples, len(sums)))
+    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return Interval(sum(differences) / len(differences), float(low), float(high), len(differences))
+
+
+def mcnemar(only_a: int, only_b: int) -> float:
+    """The two-sided exact p-value that two cells are equally often right (McNemar 1947, Psychometrika 12:153-157).
+
+    Only the tasks count on which they disagree: a binomial test of `only_a` of them at one half, by SciPy. 1.0 where
+    they never disagree.
+    """
+    if only_a + only_b == 0:
+        return 1.0
+    from scipy.stats import binomtest
+
+    return float(binomtest(only_a, only_a + only_b, 0.5).pvalue)
+
+
+def pass_at_k(n: int, right: int, k: int) -> float:
+    """The chance that one of k runs is right, where `right` of n were: 1 - C(n - right, k) / C(n, k).
+
+    The unbiased estimator of Chen et al. 2021, "Evaluating Large Language Models Trained on Code", equation 1.
+
+    Raises:
+        ValueError: not 1 <= k <= n, or not 0 <= right <= n.
+    """
+    if not 1 <= k <= n or not 0 <= right <= n:
+        raise ValueError(f"pass@{k} of {right} right among {n} is not defined")
+    return 1.0 - comb(n - right, k) / comb(n, k)
+
+
+def mean_pass_at_k(verdicts: Mapping[str, Sequence[bool]], k: int) -> float | None:
+    """The mean of pass@k over the tasks that have at least k verdicts; None if there is none."""
+    values = [pass_at_k(len(found), sum(found), k) for found in verdicts.values() if len(found) >= k]
+    return sum(values) / len(values) if values else None
+
+
+def stability(verdicts: Iterable[Sequence[bool]]) -> Stability:
+    """How often the repeats of a task agree, over tasks with two verdicts or more."""
+    repeated = [found for found in verdicts if len(found) > 1]
+    right = sum(all(found) for found in repeated)
+    wrong = sum(not any(found) for found in repeated)
+    return Stability(right, wrong, len(repeated) - right - wrong)
