@@ -28,7 +28,9 @@ def facts(column: ColumnProfile) -> str:
     if column.list_separator is not None:
         parts.append(_list_advice(column))
     if column.examples and not (column.only_value or _is_range_enough(column)):
-        parts.append("e.g. " + ", ".join(map(quoted, column.examples)))
+        parts.append("e.g. " + ", ".join(quoted(_unpadded(column, value)) for value in column.examples))
+    if _is_padded(column):
+        parts.append("stored with spaces at the end: compare rtrim() of it")
     if column.sampled and parts:
         parts.insert(0, f"in a sample of {column.rows:,} rows")
     return "; ".join(parts)
@@ -109,7 +111,7 @@ def _spread(column: ColumnProfile) -> list[str]:
         return []
     if column.only_value:
         value = column.examples[0] if column.examples else column.low
-        parts = [f"one value only{'' if value is None else ': ' + quoted(value)}"]
+        parts = [f"one value only{'' if value is None else ': ' + quoted(_unpadded(column, value))}"]
     elif column.unique:
         parts = ["unique"]
     elif column.sampled and column.distinct == column.filled:
@@ -126,6 +128,16 @@ def _spread(column: ColumnProfile) -> list[str]:
 def _is_range_enough(column: ColumnProfile) -> bool:
     """Three of many numbers between known bounds say nothing."""
     return column.low is not None and (column.unique or column.distinct > len(column.examples))
+
+
+def _is_padded(column: ColumnProfile) -> bool:
+    """Whether values were filled up with spaces, as a char(n) that became a text; PostgreSQL's own char(n) ignores
+    them."""
+    return any(value.endswith(" ") for value in column.examples) and not column.type.startswith("character(")
+
+
+def _unpadded(column: ColumnProfile, value: str) -> str:
+    return value.rstrip(" ") if _is_padded(column) else value
 
 
 def _list_advice(column: ColumnProfile) -> str:

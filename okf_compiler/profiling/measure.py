@@ -1,0 +1,331 @@
+"""One table measured: its rows, then of all columns at once the counts, then their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import errors, sql
+
+from okf_compiler.model import Database
+from okf_compiler.postgres import Row
+from okf_compiler.profiling import json_paths, lists
+from okf_compiler.profiling.facts import ColumnProfile, TableProfile
+from okf_compiler.profiling.store import shows
+from okf_compiler.profiling.targets import SAMPLED_KINDS, Relation, Target, column_targets
+
+EXAMPLES = 3
+MOST_VALUES = 5_000
+"""Different values of a column that goes into the value index."""
+LONGEST_VALUE = 80
+"""Characters of a value that goes into the value index."""
+CELLS = 5_000_000
+"""Cells whose different values one query counts: they are sorted, and the role's disk for that is limited."""
+MOST_COLUMNS = 100
+MOST_SETS = 30
+"""PostgreSQL's GROUPING() takes 31."""
+SAMPLE_ROWS = 200_000
+LARGEST = 1_000_000_000
+"""Bytes of a table above which it is sampled, however few its rows."""
+SAMPLE_BYTES = 200_000_000
+LOCK_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    sample_above: int = 500_000
+    """Rows of a table above which its columns are measured on a sample."""
+    seconds: float = 60
+    """Time that one query may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableMeasured:
+    profile: TableProfile | None
+    """None where the table could not be measured at all."""
+    values: dict[str, list[tuple[str, int]]]
+    """For the value index: of each column that goes into it, the different values and their rows."""
+    unmeasured: dict[str, str] = field(default_factory=dict)
+    """Table, column or path -> why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    rows: int
+    filled: int
+    distinct: int
+    empty: int
+    has_text: bool
+    low: str | None
+    high: str | None
+    specials: tuple[str, ...]
+
+
+Ask = Callable[[sql.Composed], list[Row]]
+
+
+@contextmanager
+def asking(connection: psycopg.Connection[Any], seconds: float) -> Iterator[Ask]:
+    """Queries of one snapshot, read-only and limited in time; one that fails leaves the others alone."""
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    with connection.transaction(force_rollback=True), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
+        cursor.execute(
+            f"SET LOCAL statement_timeout = {int(seconds * 1000)}; SET LOCAL lock_timeout = {LOCK_MS}; "
+            "SET LOCAL search_path = pg_catalog, public; SET LOCAL work_mem = '32MB'"
+        )
+
+        def ask(query: sql.Composed) -> list[Row]:
+            with connection.transaction():
+                found: list[Row] = cursor.execute(query).fetchall()
+                return found
+
+        yield ask
+
+
+def measure(
+    connection: psycopg.Connection[Any],
+    relation: Relation,
+    documented: Database | None,
+    hide: Sequence[str],
+    limits: Limits,
+) -> TableMeasured:
+    """One table. What cannot be measured is named with its reason, and the rest goes on.
+
+    Raises:
+        psycopg.OperationalError: the connection is lost.
+    """
+    if not relation.populated:
+        why = "the materialized view is not populated: REFRESH MATERIALIZED VIEW fills it"
+        return TableMeasured(None, {}, {relation.name: why})
+    try:
+        with asking(connection, limits.seconds) as ask:
+            return _Table(relation, documented, hide, limits, ask).measured()
+    except psycopg.DatabaseError as error:
+        if connection.broken:
+            raise
+        return TableMeasured(None, {}, {relation.name: reason(error, limits)})
+
+
+def reason(error: psycopg.Error, limits: Limits) -> str:
+    """Why something was not measured, for a person."""
+    if isinstance(error, errors.QueryCanceled):
+        return f"it took longer than {limits.seconds:g} s: --seconds allows more"
+    return str(error.diag.message_primary or error).strip()
+
+
+def source_of(relation: Relation, rows: int, limits: Limits) -> tuple[sql.Composable, bool]:
+    """What to read of a table of `rows` rows, called `a`, and whether that is a sample: the same blocks each time."""
+    source = sql.SQL("{} AS a").format(relation.source)
+    small = rows <= limits.sample_above and relation.size <= LARGEST
+    if small or relation.table.kind not in SAMPLED_KINDS:
+        return source, False
+    wanted = min(SAMPLE_ROWS, limits.sample_above)
+    percent = 100 * min(wanted / max(rows, 1), SAMPLE_BYTES / max(relation.size, 1), 1.0)
+    return sql.SQL("{} TABLESAMPLE SYSTEM ({}) REPEATABLE (0)").format(source, sql.SQL(f"{percent:.9f}")), True
+
+
+class _Table:
+    """The state of one table's measuring."""
+
+    def __init__(
+        self, relation: Relation, documented: Database | None, hide: Sequence[str], limits: Limits, ask: Ask
+    ) -> None:
+        self.relation, self.documented, self.hide, self.limits, self.ask = relation, documented, hide, limits, ask
+        self.values: dict[str, list[tuple[str, int]]] = {}
+        self.unmeasured: dict[str, str] = {}
+
+    def measured(self) -> TableMeasured:
+        rows, estimated = self._rows()
+        self.source, self.sampled = source_of(self.relation, rows, self.limits)
+        looked_at = rows
+        if self.sampled:
+            looked_at = int(self.ask(sql.SQL("SELECT count(*)::text FROM {}").format(self.source))[0][0] or 0)
+        targets = self._targets()
+        counted = self._counted(targets, looked_at)
+        found = self._found([t for t in targets if t.name in counted], counted)
+        columns = {
+            t.name: self._column(t, counted[t.name], found.get(t.name, [])) for t in targets if t.name in counted
+        }
+        sampled = looked_at if self.sampled else None
+        profile = TableProfile(self.relation.name, rows, sampled, columns, estimated)
+        return TableMeasured(profile, self.values, self.unmeasured)
+
+    def _rows(self) -> tuple[int, bool]:
+        """How many rows, and whether that is the planner's estimate only."""
+        try:
+            return int(
+                self.ask(sql.SQL("SELECT count(*)::text FROM {}").format(self.relation.source))[0][0] or 0
+            ), False
+        except errors.QueryCanceled:
+            if not self.relation.estimate or self.relation.table.kind not in SAMPLED_KINDS:
+                raise
+            return self.relation.estimate, True
+
+    def _targets(self) -> list[Target]:
+        """Its columns, each JSON column followed by its paths."""
+        targets: list[Target] = []
+        for target in column_targets(self.relation):
+            if target.kind != "json":
+                targets.append(target)
+                continue
+            try:
+                found = self.ask(json_paths.query(target.name, self.source))
+            except psycopg.DatabaseError as error:
+                self._give_up(target.name, error)
+                targets.append(target)
+                continue
+            paths, left_out = json_paths.targets(target.name, found, self._documented_paths(target.name))
+            targets += [target, *(p for p in paths if shows(self.hide, self.relation.name, p.name))]
+            if left_out:
+                self.unmeasured[f"{self.relation.name}.{target.name}"] = f"{left_out:,} paths more than are measured"
+        return targets
+
+    def _documented_paths(self, column: str) -> list[json_paths.Path]:
+        table = self.documented and self.documented.table(self.relation.table.name, self.relation.table.schema)
+        if not table and self.documented:
+            table = self.documented.table(self.relation.table.name)
+        described = table.column(column) if table else None
+        return [f.path for f in described.fields] if described else []
+
+    def _counted(self, targets: Sequence[Target], rows: int) -> dict[str, _Counts]:
+        """The counts of every target that can be counted, some at a time in one scan."""
+        step = max(1, min(MOST_COLUMNS, CELLS // max(rows, 1)))
+        counted: dict[str, _Counts] = {}
+        for start in range(0, len(targets), step):
+            some = targets[start : start + step]
+            try:
+                counted |= self._count(some)
+            except psycopg.DatabaseError:
+                for target in some:  # one of them cannot be read: which?
+                    try:
+                        counted |= self._count([target])
+                    except psycopg.DatabaseError as error:
+                        self._give_up(target.name, error)
+        return counted
+
+    def _count(self, targets: Sequence[Target]) -> dict[str, _Counts]:
+        query = sql.SQL("SELECT count(*)::text, {} FROM {}").format(
+            sql.SQL(", ").join(part for target in targets for part in _aggregates(target)), self.source
+        )
+        rows, *cells = self.ask(query)[0]
+        width = len(cells) // len(targets)
+        return {
+            target.name: _counts(int(rows or 0), cells[place * width : (place + 1) * width])
+            for place, target in enumerate(targets)
+        }
+
+    def _found(self, targets: Sequence[Target], counted: dict[str, _Counts]) -> dict[str, list[tuple[str, int]]]:
+        """Values with their rows, the most frequent first: all of columns that have few, the first of the others."""
+        found: dict[str, list[tuple[str, int]]] = {}
+        shown = [target for target in targets if target.shown and counted[target.name].filled]
+        few = [target for target in shown if counted[target.name].distinct <= MOST_VALUES]
+        for start in range(0, len(few), MOST_SETS):
+            some = few[start : start + MOST_SETS]
+            for place, value, rows in self._try(some, _values_of_all(some, self.source)):
+                found.setdefault(some[int(place or 0)].name, []).append((value or "", int(rows or 0)))
+        for target in shown:
+            if target not in few:
+                query = _first_values(target, self.source, counted[target.name])
+                found[target.name] = [(value or "", int(rows or 0)) for value, rows in self._try([target], query)]
+        return {name: sorted(values, key=lambda v: (-v[1], v[0])) for name, values in found.items()}
+
+    def _column(self, target: Target, counts: _Counts, found: list[tuple[str, int]]) -> ColumnProfile:
+        blank = counts.rows > 0 and not (counts.has_text if target.has_empty else counts.filled)
+        short = [(value, rows) for value, rows in found if len(value) <= LONGEST_VALUE]
+        is_text = target.kind == "text"
+        if is_text and counts.distinct <= MOST_VALUES and not blank:
+            self.values[target.name] = [(value, rows) for value, rows in short if value.strip()]
+        unique = counts.filled > 0 and counts.distinct == counts.filled and not self.sampled
+        return ColumnProfile(
+            name=target.name,
+            type=target.type,
+            rows=counts.rows,
+            nulls=counts.rows - counts.filled,
+            empty=counts.empty if target.has_empty else None,
+            distinct=counts.distinct,
+            unique=unique or (self.sampled and target.known_unique),
+            only_value=counts.distinct == 1 and not blank and not self.sampled,
+            blank=blank,
+            examples=tuple(value for value, _ in found if value.strip())[:EXAMPLES],
+            low=counts.low,
+            high=counts.high,
+            list_separator=lists.separator([value for value, _ in found]) if is_text else None,
+            sampled=self.sampled,
+            specials=counts.specials,
+            path=target.path,
+        )
+
+    def _try(self, targets: Sequence[Target], query: sql.Composed) -> list[Row]:
+        try:
+            return self.ask(query)
+        except psycopg.DatabaseError as error:
+            for target in targets:
+                self._give_up(f"values of {target.name}", error)
+            return []
+
+    def _give_up(self, what: str, error: psycopg.DatabaseError) -> None:
+        self.unmeasured[f"{self.relation.name}.{what}"] = reason(error, self.limits)
+
+
+def _aggregates(target: Target) -> list[sql.Composable]:
+    """Seven aggregates for one target; those that do not apply are NULL."""
+    none = sql.SQL("NULL")
+    parts: list[sql.Composable] = [
+        sql.SQL("count({})::text").format(target.value),
+        sql.SQL("count(DISTINCT {})::text").format(target.value),
+        sql.SQL("count(*) FILTER (WHERE {} = '')::text").format(target.text) if target.has_empty else none,
+        sql.SQL(r"bool_or({} ~ '\S')::text").format(target.text) if target.has_empty else none,
+    ]
+    if target.kind not in ("number", "date"):
+        return [*parts, none, none, none]
+    finite = sql.SQL(" FILTER (WHERE {})").format(target.finite) if target.finite else sql.SQL("")
+    parts += [sql.SQL("{}({}){}::text").format(sql.SQL(each), target.value, finite) for each in ("min", "max")]
+    specials = sql.SQL("string_agg(DISTINCT {}, ',') FILTER (WHERE NOT ({}))")
+    return [*parts, specials.format(target.text, target.finite) if target.finite else none]
+
+
+def _counts(rows: int, cells: Sequence[str | None]) -> _Counts:
+    filled, distinct, empty, has_text, low, high, specials = cells
+    return _Counts(
+        rows, int(filled or 0), int(distinct or 0), int(empty or 0), has_text == "true", low, high,
+        tuple(specials.split(",")) if specials else (),
+    )  # fmt: skip
+
+
+def _clipped(target: Target) -> sql.Composable:
+    """The value's text, cut one character above what is kept whole, so that a cut shows."""
+    return sql.SQL("left({}, {})").format(target.text, sql.SQL(str(LONGEST_VALUE + 1)))
+
+
+def _values_of_all(targets: Sequence[Target], source: sql.Composable) -> sql.Composed:
+    """All values of some columns in one scan: the column's place among them, the value, its rows."""
+    names = [sql.Identifier(f"v{place}") for place in range(len(targets))]
+    cells = sql.SQL(", ").join(
+        sql.SQL("{} AS {}").format(_clipped(target), name) for target, name in zip(targets, names, strict=True)
+    )
+    # In the set of one column, GROUPING is 0 for it and 1 for the others.
+    place = sql.SQL(" ").join(
+        sql.SQL("WHEN GROUPING({}) = 0 THEN {}").format(name, sql.SQL(str(place))) for place, name in enumerate(names)
+    )
+    sets = sql.SQL(", ").join(sql.SQL("({})").format(name) for name in names)
+    return sql.SQL(
+        "SELECT place::text, value, amount::text FROM (SELECT CASE {} END AS place, coalesce({}) AS value, "
+        "count(*) AS amount FROM (SELECT {} FROM {}) cells GROUP BY GROUPING SETS ({})) found WHERE value IS NOT NULL"
+    ).format(place, sql.SQL(", ").join(names), cells, source, sets)
+
+
+def _first_values(target: Target, source: sql.Composable, counts: _Counts) -> sql.Composed:
+    """The most frequent values of a column that has many, equals in the order of their text."""
+    every_once = counts.distinct == counts.filled
+    limit = MOST_VALUES if target.kind == "text" and not every_once else EXAMPLES
+    amount = sql.SQL("'1'" if every_once else "count(*)::text")
+    group = sql.SQL("" if every_once else "GROUP BY value")
+    order = sql.SQL("" if every_once else "count(*) DESC, ")
+    filled = sql.SQL(r"value ~ '\S'" if target.has_empty else "value IS NOT NULL")
+    return sql.SQL(
+        'SELECT value, {} FROM (SELECT {} AS value FROM {}) cells WHERE {} {} ORDER BY {} value COLLATE "C" LIMIT {}'
+    ).format(amount, _clipped(target), source, filled, group, order, sql.SQL(str(limit)))
