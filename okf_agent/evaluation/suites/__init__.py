@@ -10,10 +10,14 @@ from typing import Any
 
 from okf_agent.config import Config
 from okf_agent.evaluation.suites import bird, defog, livesqlbench, shop, user
+from okf_agent.evaluation.suites.databases import check_rows, configured
 from okf_agent.evaluation.suites.model import Kind, Suite, SuiteDatabase, Task, digest
 from okf_compiler.settings import Settings, UserError, did_you_mean
 
-__all__ = ["SUITES", "Kind", "Listed", "Suite", "SuiteDatabase", "Task", "check_pins", "listed", "load", "names"]
+__all__ = [
+    "SUITES", "Kind", "Listed", "Suite", "SuiteDatabase", "Task",
+    "check_pins", "check_rows", "configured", "listed", "load", "names",
+]  # fmt: skip
 
 PINS = Path(__file__).parent / "pins"
 
