@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from okf_compiler.bundle_commands import COMMANDS
+from okf_compiler.profile_command import profile_command
 
 if TYPE_CHECKING:
     from okf_compiler.settings import Documents, Settings
@@ -153,7 +154,7 @@ def inspect_command(name: str, data: Path | None, live: str | None, as_json: boo
     click.echo(json.dumps(found, ensure_ascii=False, indent=2) if as_json else "\n".join(lines(found)))
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, profile_command):
     commands.add_command(_command)
 
 
