@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from okf_agent import prompts
+from okf_agent import framing, prompts
 from okf_agent.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.knowledge import Knowledge
 from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, sent_call
@@ -173,8 +173,9 @@ class _Loop:
             else:
                 self.emit(ToolStarted(self.context.step, tool.name, arguments))
                 result = tool.run(arguments, self.context)
-        result = replace(result, text=printable(result.text))
-        self.emit(ToolFinished(self.context.step, call.name, **vars(result)))
+        result = replace(result, text=printable(framing.unmarked(result.text)))
+        known = {name: value for name, value in vars(result).items() if name != "data"}  # the text says it all
+        self.emit(ToolFinished(self.context.step, call.name, **known))
         return result
 
     def nudge(self, reply: Reply) -> None:
@@ -346,9 +347,9 @@ def _first_messages(question: Question, knowledge: Knowledge, context: Context) 
     system = prompts.load(name, database=question.database, content=content, knowledge=knows)
     asked = f"{question.text}\n\n{knowledge.hints}" if knowledge.hints else question.text
     return [
-        {"role": "system", "content": system},
+        {"role": "system", "content": printable(framing.unmarked(system))},
         *question.conversation,
-        {"role": "user", "content": printable(asked)},
+        {"role": "user", "content": printable(framing.unmarked(asked))},
     ]
 
 

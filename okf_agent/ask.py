@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from okf_agent import agent, knowledge, llm, local_model, trace
-from okf_agent.cell import LOCAL_MODE, Cell
+from okf_agent.cell import Cell
 from okf_agent.config import Config, Price
 from okf_agent.prepare import Ready, Say, get_ready
-from okf_agent.providers import LOCAL, choose_model
+from okf_agent.providers import LOCAL
 from okf_agent.run import Event, Limits, Message, Question, Run
 from okf_agent.tools import Context
 from okf_compiler.bundle import bundle_hash
@@ -60,18 +60,6 @@ class Outcome:
             return 130
         good = run.stop_reason in ("submitted", "declined") and run.answer and run.answer.checked != "error"
         return 0 if good and not self.unrecorded else 1
-
-
-def choose_cell(config: Config, model: str | None, raw: bool, say: Say) -> Cell:
-    """The model and the mode to ask with; `model` is what the user asked for by name.
-
-    Raises:
-        UserError: the model's key is missing.
-    """
-    choice = choose_model(model, config.model.name, config.model.api_base)
-    if choice.notice:
-        say(choice.notice)
-    return Cell(choice.name, "raw" if raw else LOCAL_MODE if choice.name == LOCAL else "bundle")
 
 
 class Workspace:

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from okf_agent import answers, compare, output
 from okf_agent.answers import View, grounds_of, words
-from okf_agent.ask import Asked, Outcome, Workspace, choose_cell
-from okf_agent.cell import Cell
+from okf_agent.ask import Asked, Outcome, Workspace
+from okf_agent.cell import Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.export import Format
 from okf_agent.one_object import OneObject
@@ -32,7 +32,8 @@ class Wanted:
     """`-` or None: from standard input."""
     task: str | None = None
     db: str | None = None
-    raw: bool = False
+    knowledge: str | None = None
+    without: str = ""
     model: str | None = None
     bundle: Path | None = None
     quiet: bool = False
@@ -54,7 +55,7 @@ class Wanted:
         pairs = {
             ("--json", "--quiet"): self.as_json and self.quiet,
             ("--json", "--format"): self.as_json and self.format is not None and self.output is None,
-            ("--compare", "--raw"): self.compare and self.raw,
+            ("--compare", "--raw"): self.compare and self.knowledge == "raw",
             ("--compare", "--quiet"): self.compare and self.quiet,
             ("--compare", "--format"): self.compare and self.format is not None,
             ("--compare", "--output"): self.compare and self.output is not None,
@@ -76,7 +77,11 @@ def run(config: Config, wanted: Wanted, one: OneObject) -> int:
         output.check_target(wanted.output)
         wanted = replace(wanted, format=wanted.format or output.format_of(wanted.output))
     out, err = console(sys.stdout), console(sys.stderr)
-    cell = choose_cell(config, wanted.model, wanted.raw, lambda line: err.print(line, style="dim", markup=False))
+
+    def say(line: str) -> None:
+        err.print(line, style="dim", markup=False)
+
+    cell = choose_cell(config, wanted.model, wanted.knowledge, say, wanted.without)
     with Workspace(config, wanted.bundle, unsafe_role=wanted.unsafe_role) as workspace:
         if wanted.compare:
             return _compare(asked, cell, workspace, wanted, one)
@@ -183,10 +188,10 @@ def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: Wanted,
 
 
 def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one: OneObject) -> int:
-    """Bundle and raw, one after the other, and both shown; the worse exit status."""
+    """As configured and raw, one after the other, and both shown; the worse exit status."""
     out, err = console(sys.stdout), console(sys.stderr)
     runs = []
-    for mode in ("bundle", "raw"):
+    for mode in (cell.knowledge if cell.knowledge != "raw" else "bundle", "raw"):
         each = replace(cell, knowledge=mode)
         if not wanted.as_json:
             err.print(f"{mode}:", style="bold")

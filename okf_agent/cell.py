@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
-from okf_agent.providers import LOCAL
+from okf_agent.providers import LOCAL, choose_model
 from okf_compiler.settings import UserError, did_you_mean
 
+if TYPE_CHECKING:
+    from okf_agent.config import Config
+
+KNOWLEDGE: Mapping[str, str] = {
+    "bundle": "read the bundle, file by file",
+    "search": "search the bundle, and read what is found",
+    "raw": "paste the three documents",
+    "schema": "the tables and their keys alone: no meanings, no rules",
+    "pack": "one prompt with what the question needs, and one reply",
+}
+"""The ways of giving a model knowledge, and what help says of each; okf_agent.knowledge.MODES does them."""
+SWITCHES = ("profiles", "rules", "values", "repair", "signposts", "find_value")
+"""What `--without` turns off."""
 LOCAL_MODE = "pack"
 """The embedded model cannot drive a conversation with tools; this mode is one prompt and one reply."""
 
@@ -20,7 +33,7 @@ class Cell:
     model: str
     """A LiteLLM model name, or `local`."""
     knowledge: str = "bundle"
-    """How knowledge arrives: a name in okf_agent.knowledge.MODES."""
+    """How knowledge arrives: a name in `KNOWLEDGE`."""
     profiles: bool = True
     """What was measured in the data stands where columns are shown: in pack, bundle and search."""
     rules: bool = True
@@ -42,12 +55,14 @@ class Cell:
         """Refuse what cannot work.
 
         Raises:
-            UserError: the embedded model with a mode that calls tools.
+            UserError: no such way of giving knowledge; the embedded model with one that calls tools.
         """
+        check_knowledge(self.knowledge)
         if self.model == LOCAL and self.knowledge != LOCAL_MODE:
             raise UserError(
-                f"The embedded model takes one prompt and gives one reply (mode {LOCAL_MODE}); {self.knowledge} needs "
-                "a model that calls tools. Put a key into .env or name a model with --model, see PROVIDERS.md.",
+                f"The embedded model takes one prompt and gives one reply (--knowledge {LOCAL_MODE}); "
+                f"{self.knowledge} needs a model that calls tools. Put a key into .env or name a model with --model, "
+                "see PROVIDERS.md.",
                 status=2,
             )
 
@@ -72,3 +87,56 @@ def cell_from(values: Mapping[str, Any]) -> Cell:
     if not values.get("model"):
         raise UserError("A cell needs a model: a LiteLLM name, or local.", status=2)
     return Cell(**values)
+
+
+def check_knowledge(name: str) -> None:
+    """Refuse a way of giving knowledge that there is not.
+
+    Raises:
+        UserError: names the nearest one.
+    """
+    if name not in KNOWLEDGE:
+        known = ", ".join(KNOWLEDGE)
+        near = did_you_mean(name, KNOWLEDGE)
+        raise UserError(f"There is no knowledge mode {name!r}{near} The modes are {known}.", status=2)
+
+
+def choose_cell(
+    config: Config, model: str | None, knowledge: str | None, say: Callable[[str], None], without: str = ""
+) -> Cell:
+    """The cell to ask with. `model`, `knowledge` and `without` are what the user named, the rest is configured.
+
+    The embedded model has one way of its own, unless another is asked for by name: that is refused.
+
+    Raises:
+        UserError: the model's key is missing, or names do not exist or do not go together.
+    """
+    choice = choose_model(model, config.model.name, config.model.api_base)
+    if choice.notice:
+        say(choice.notice)
+    configured = LOCAL_MODE if choice.name == LOCAL else config.agent.knowledge
+    cell = Cell(
+        choice.name,
+        knowledge or configured,
+        find_value=config.agent.find_value,
+        signposts=config.agent.signposts,
+    )
+    off: dict[str, Any] = dict.fromkeys(_switches(without), False)
+    cell = replace(cell, **off)
+    cell.check()
+    return cell
+
+
+def _switches(without: str) -> list[str]:
+    """The names in a list such as `profiles,rules`.
+
+    Raises:
+        UserError: one of them is no switch.
+    """
+    names = [name for each in without.split(",") if (name := each.strip().replace("-", "_"))]
+    for name in names:
+        if name not in SWITCHES:
+            known = ", ".join(SWITCHES)
+            near = did_you_mean(name, SWITCHES)
+            raise UserError(f"--without {without}: there is no switch {name!r}{near} There are {known}.", status=2)
+    return names

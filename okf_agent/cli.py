@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from okf_agent import cli_init, cli_runs, cli_server
+from okf_agent import cli_eval, cli_init, cli_mcp, cli_runs, cli_server
 from okf_agent.cli_options import (
     bundle_option,
     chart_option,
@@ -16,9 +16,12 @@ from okf_agent.cli_options import (
     config_options,
     configured,
     db_option,
+    knowledge_option,
     model_option,
     raw_option,
     unsafe_option,
+    with_knowledge,
+    without_option,
 )
 from okf_agent.one_object import JsonCommand, OneObject
 from okf_compiler.inert import inert_lines
@@ -41,7 +44,9 @@ def main() -> None:
 @click.group(invoke_without_command=True, context_settings=HELP)
 @click.version_option(package_name="okf-sql-agent")
 @db_option
+@knowledge_option
 @raw_option
+@without_option
 @model_option
 @bundle_option
 @unsafe_option
@@ -62,17 +67,19 @@ def commands(context: click.Context, /, **options: Any) -> None:
         return
     from okf_agent.prompt import start
 
-    start(configured(), **options)
+    start(configured(), **with_knowledge(options))
 
 
 @commands.command(cls=JsonCommand)
 @click.argument("question", required=False)
 @click.option("--task", metavar="ID", shell_complete=complete("tasks"), help="Ask the question of this task.")
 @db_option
+@knowledge_option
 @raw_option
+@without_option
 @model_option
 @bundle_option
-@click.option("--compare", is_flag=True, help="Ask with the bundle and with the documents pasted; show both.")
+@click.option("--compare", is_flag=True, help="Ask twice, the second time with the documents pasted; show both.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the answer alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with everything, rows included.")
 @click.option("--format", type=click.Choice(FORMATS), help="Print the rows alone, all of them, in this format.")
@@ -93,7 +100,7 @@ def ask(**options: Any) -> None:
     with OneObject(options["as_json"]) as one:
         from okf_agent.ask_command import Wanted, run
 
-        sys.exit(run(configured(), Wanted(**options), one))
+        sys.exit(run(configured(), Wanted(**with_knowledge(options)), one))
 
 
 @commands.command()
@@ -145,7 +152,16 @@ def completion(shell: str) -> None:
     click.echo(script.source_template % script.source_vars())
 
 
-for command in (cli_init.init, cli_server.prepare, cli_server.doctor, cli_server.stop, cli_runs.runs):
+EXTRA = (cli_eval.evaluation, cli_eval.data)
+for command in (
+    cli_init.init,
+    cli_server.prepare,
+    cli_server.doctor,
+    cli_server.stop,
+    cli_runs.runs,
+    cli_mcp.mcp,
+    *EXTRA,
+):
     commands.add_command(config_options(command))
 
 

@@ -57,13 +57,35 @@ def config_options(command: Command) -> Command:
     return file(key(command))
 
 
+def with_knowledge(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with `--raw` made into `--knowledge raw`.
+
+    Raises:
+        UsageError: both are given and differ.
+    """
+    given = {name: value for name, value in options.items() if name != "raw"}
+    if options.get("raw"):
+        if given.get("knowledge") not in (None, "raw"):
+            raise click.UsageError(f"--raw and --knowledge {given['knowledge']} do not go together. Give one of them.")
+        given["knowledge"] = "raw"
+    return given
+
+
 db_option = click.option(
     "--db",
     metavar="DB",
     shell_complete=complete("databases"),
     help="The database; not needed where there is only one.",
 )
-raw_option = click.option("--raw", is_flag=True, help="Paste the three documents instead of reading the bundle.")
+raw_option = click.option("--raw", is_flag=True, help="The same as --knowledge raw.")
+knowledge_option = click.option(
+    "--knowledge", metavar="NAME", shell_complete=complete("knowledge"),
+    help="How the model gets its knowledge: bundle, search, raw, schema or pack.",
+)  # fmt: skip
+without_option = click.option(
+    "--without", metavar="NAMES", default="",
+    help="Parts to leave out, with commas: profiles, rules, values, repair, signposts, find_value.",
+)  # fmt: skip
 model_option = click.option(
     "--model", metavar="NAME", shell_complete=complete("models"),
     help="A LiteLLM model name, or `local` for the embedded model.",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from okf_agent.cell import KNOWLEDGE
 from okf_agent.config import Config, load_config
 from okf_agent.providers import LOCAL, PROVIDERS
 from okf_agent.tasks import list_tasks
@@ -30,9 +31,11 @@ def names(
 
 
 def known_names(kind: str, config: Config, database: str | None = None) -> Iterable[str]:
-    """All names of a kind: databases, tasks, models, or paths in the compiled bundle of a database."""
+    """All names of a kind: databases, tasks, models, knowledge modes, or paths in the compiled bundle of a database."""
     if kind == "databases":
         return list_databases(config.settings)
+    if kind == "knowledge":
+        return KNOWLEDGE
     if kind == "tasks":
         return list_tasks(config.settings)
     if kind == "models":

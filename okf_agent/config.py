@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from dotenv import dotenv_values
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from okf_agent.cell import check_knowledge
 from okf_compiler.settings import (
     CONFIG_FILE,
     Positive,
@@ -65,6 +66,14 @@ class ModelSection(Section):
     """Prices of models that LiteLLM does not know, by model name; they win over LiteLLM's."""
 
 
+def _known_knowledge(name: str) -> str:
+    try:
+        check_knowledge(name)
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    return name
+
+
 class AgentSection(Section):
     """`agent:` where knowledge comes from, how far one question may go, where records are kept."""
 
@@ -82,6 +91,12 @@ class AgentSection(Section):
     """Dollars one question may cost, as far as prices are known."""
     runs: Path = Path("runs")
     """Folder of the records."""
+    knowledge: Annotated[str, AfterValidator(_known_knowledge)] = "bundle"
+    """How knowledge reaches the model: bundle, search, raw, schema or pack. The embedded model always takes pack."""
+    signposts: bool = True
+    """Name the paths that match the question beside it, where the model can read the bundle."""
+    find_value: bool = False
+    """Give the model the tool find_value, which says in which columns a value occurs; it needs a profile."""
 
 
 class TraceSection(Section):

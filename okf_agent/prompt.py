@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from okf_agent.cell import Cell, choose_cell
 from okf_agent.completions import known_names
 from okf_agent.config import Config
-from okf_agent.providers import LOCAL, choose_model
 from okf_agent.reader import Completions, Reader, open_reader
 from okf_compiler.inert import inert_lines
 from okf_compiler.settings import UserError, did_you_mean, list_databases
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "/db": ("use_database", "[NAME]  the databases there are, or go over to one"),
-    "/raw": ("use_raw", "paste the three documents instead of reading the bundle"),
-    "/bundle": ("use_bundle", "read the bundle, file by file"),
+    "/knowledge": ("use_knowledge", "[NAME]  the ways of giving a model knowledge, or go over to one"),
+    "/raw": ("use_raw", "the same as /knowledge raw"),
+    "/bundle": ("use_bundle", "the same as /knowledge bundle"),
     "/model": ("use_model", "[NAME]  the model that answers, or another one"),
-    "/compare": ("compare", "the last question again in the other mode, side by side"),
+    "/compare": ("compare", "[NAME]  the last question again with other knowledge (raw, or bundle), side by side"),
     "/sql": ("edit_sql", "[SQL]  the last query, to edit and run yourself; or one of your own"),
     "/rows": ("show_rows", "[N]  the rows of the last query again, or its first N"),
     "/save": ("save", "FILE  write all rows of the last query: .csv, .json, .md, .txt; -f writes over a file"),
@@ -52,7 +53,8 @@ def start(
     config: Config,
     *,
     db: str | None = None,
-    raw: bool = False,
+    knowledge: str | None = None,
+    without: str = "",
     model: str | None = None,
     bundle: Path | None = None,
     unsafe_role: bool = False,
@@ -65,9 +67,9 @@ def start(
     """
     reader = open_reader(config.settings.root / ".okf" / HISTORY_FILE, completions(config))
     database = db or _choose_database(config, reader)
-    choice = choose_model(model, config.model.name, config.model.api_base)
-    mode = "raw" if raw else "pack" if choice.name == LOCAL else "bundle"
-    greet(config, database, bundle, mode, choice.name, choice.notice)
+    notices: list[str] = []
+    cell = choose_cell(config, model, knowledge, notices.append, without)
+    greet(config, database, bundle, cell, "".join(notices))
     imported = threading.Event()
     threading.Thread(target=_import_the_rest, args=(imported,), name="import-the-rest", daemon=True).start()
 
@@ -75,14 +77,13 @@ def start(
         imported.wait()  # two threads that import the same packages can wait for each other
         from okf_agent.answers import View
         from okf_agent.ask import Workspace
-        from okf_agent.cell import Cell
         from okf_agent.session_commands import Session
 
         workspace = stack.enter_context(Workspace(config, bundle, unsafe_role=unsafe_role))
-        return Session(workspace, database, Cell(choice.name, mode), reader, View(chart))
+        return Session(workspace, database, cell, reader, View(chart))
 
     with ExitStack() as stack:
-        converse(reader, f"{database} ({mode})> ", open_session)
+        converse(reader, f"{database} ({cell.knowledge})> ", open_session)
 
 
 def converse(reader: Reader, prompt: str, open_session: Callable[[], Session]) -> None:
@@ -129,11 +130,13 @@ def completions(config: Config) -> dict[str, Completions]:
     following: dict[str, Completions] = {
         "/db": lambda _: known_names("databases", config),
         "/model": lambda _: known_names("models", config),
+        "/knowledge": lambda _: known_names("knowledge", config),
+        "/compare": lambda _: known_names("knowledge", config),
     }
     return {name: following.get(name, none) for name in COMMANDS}
 
 
-def greet(config: Config, database: str, bundle: Path | None, mode: str, model: str, notice: str = "") -> None:
+def greet(config: Config, database: str, bundle: Path | None, cell: Cell, notice: str = "") -> None:
     """The first screen, on standard error.
 
     Raises:
@@ -151,7 +154,7 @@ def greet(config: Config, database: str, bundle: Path | None, mode: str, model: 
         from okf_agent.prepare import find_bundle  # brings the database side: a second, the first time only
 
         folder, _ = find_bundle(config, database, bundle, lambda line: err.print(Text(line, "dim"), soft_wrap=True))
-    first, second, *questions = greeting(config, database, folder, mode, model, err.width)
+    first, second, *questions = greeting(config, database, folder, cell.knowledge, cell.model, err.width)
     err.print(Text(first, "bold"))
     err.print(Text(second))
     for question in questions:

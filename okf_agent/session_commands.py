@@ -12,13 +12,13 @@ from rich.text import Text
 
 from okf_agent import answers, compare, output, runs, runs_view
 from okf_agent.answers import View, grounds_of
-from okf_agent.ask import Asked, Outcome, Workspace, choose_cell
-from okf_agent.cell import Cell
+from okf_agent.ask import Asked, Outcome, Workspace
+from okf_agent.cell import KNOWLEDGE, Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.conversation import Turn, messages
 from okf_agent.database import Database, QueryResult
-from okf_agent.knowledge import MODES
 from okf_agent.prompt import COMMANDS, greet
+from okf_agent.providers import LOCAL
 from okf_agent.query_error import QueryError
 from okf_agent.reader import Reader
 from okf_agent.render import rows_view, shown_rows
@@ -100,23 +100,28 @@ class Session:
         if name != self.database:
             self.start_afresh("")
             self.database = name
-            greet(self.config, name, self.workspace.bundle, self.mode, self.cell.model)
+            greet(self.config, name, self.workspace.bundle, self.cell)
 
-    def use_raw(self, _: str) -> None:
-        self._use_mode("raw")
-
-    def use_bundle(self, _: str) -> None:
-        self._use_mode("bundle")
-
-    def _use_mode(self, mode: str) -> None:
-        assert mode in MODES
-        cell = replace(self.cell, knowledge=mode)
+    def use_knowledge(self, name: str) -> None:
+        if not name:
+            for each, text in KNOWLEDGE.items():
+                self.out.print(Text(f"{'*' if each == self.mode else ' '} {each:<8}{text}"))
+            return
+        cell = replace(self.cell, knowledge=name)
         cell.check()
         self.cell = cell
 
+    def use_raw(self, _: str) -> None:
+        self.use_knowledge("raw")
+
+    def use_bundle(self, _: str) -> None:
+        self.use_knowledge("bundle")
+
     def use_model(self, name: str) -> None:
         if name:
-            self.cell = choose_cell(self.config, name, self.mode == "raw" and name != "local", self._say)
+            kept = None if LOCAL in (name, self.cell.model) else self.mode
+            chosen = choose_cell(self.config, name, kept, self._say)
+            self.cell = replace(self.cell, model=chosen.model, knowledge=chosen.knowledge)
         self.out.print(Text(f"{inert(self.cell.model)} answers, in mode {self.mode}."))
 
     def start_afresh(self, _: str) -> None:
@@ -125,9 +130,9 @@ class Session:
 
     # The last answer.
 
-    def compare(self, _: str) -> None:
+    def compare(self, name: str) -> None:
         last = self._last()
-        other = replace(last.cell, knowledge="bundle" if last.cell.knowledge == "raw" else "raw")
+        other = replace(last.cell, knowledge=name or ("bundle" if last.cell.knowledge == "raw" else "raw"))
         other.check()
         outcome = watch(last.asked, other, self.workspace, self.err)
         close(outcome, other, self.err)

@@ -46,7 +46,7 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     if sources.bundle is None or not sources.bundle.is_dir():
         raise UserError(
             f"There is no bundle of {sources.database}. Make one with "
-            f"`okf-compiler compile {sources.database}`, or ask with --raw."
+            f"`okf-compiler compile {sources.database}`, or ask with --knowledge raw."
         )
     index = reading.read(sources.bundle, "/")
     if index.failed:

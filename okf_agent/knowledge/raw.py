@@ -17,10 +17,10 @@ def prepare(_question: str, sources: Sources) -> Knowledge:
     """
     documents = sources.documents
     if documents is None:
-        raise UserError(f"{sources.database} has no documents to paste, only a bundle. Ask without --raw.")
+        raise UserError(f"{sources.database} has no documents to paste, only a bundle. Ask with --knowledge bundle.")
     if documents.live:
         raise UserError(f"The tables of {sources.database} come from its server, not from documents to paste. "
-                        "Ask without --raw.")  # fmt: skip
+                        "Ask with --knowledge bundle.")  # fmt: skip
     section = prompts.load(
         "raw.md",
         schema=_text(documents.schema),

@@ -130,7 +130,7 @@ def test_what_cannot_be_read_is_told_with_its_name(documents: Documents, tmp_pat
     documents.rules.write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match=r"hubs_kb\.jsonl"):
         prepare("raw", "?", Sources("hubs", documents))
-    with pytest.raises(UserError, match="Ask without --raw"):
+    with pytest.raises(UserError, match="Ask with --knowledge bundle"):
         prepare("raw", "?", Sources("hubs"))
     with pytest.raises(UserError, match="okf-compiler compile hubs"):
         prepare("bundle", "?", Sources("hubs", bundle=tmp_path / "none"))
