@@ -3,7 +3,8 @@
 Forgiven, each under its name in `differences`:
 
 - `column order`; `extra columns` beside gold's, where the rows are as many and those of gold's columns are the same;
-- `letter case` and `spaces` around a text; `number as text` ('12' for 12); `date with time` (midnight for the day);
+- `letter case` and `spaces` around a text; `number as text` ('12' for 12); `date with time` (midnight
+  for the day); `date as text`;
 - `last digit`: numbers that differ by no more than one unit of the last decimal place that both show, and by no more
   than one part in a hundred. Whole numbers must be equal;
 - `ties`: where gold sorts, rows with equal sort keys in another order, and other rows of the last tie under a LIMIT;
@@ -194,7 +195,9 @@ def _near(gold: Value, predicted: Value) -> str | None:
             return "number as text"
         return "last digit" if _last_digit(one, other) else None
     day = _day(gold)
-    return "date with time" if day is not None and day == _day(predicted) else None
+    if day is None or day != _day(predicted):
+        return None
+    return "date as text" if isinstance(gold, str) or isinstance(predicted, str) else "date with time"
 
 
 def _last_digit(one: Decimal, other: Decimal) -> bool:
