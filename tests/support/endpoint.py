@@ -13,7 +13,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -115,10 +115,18 @@ def _events(body: Mapping[str, Any]) -> bytes:
 class Endpoint:
     """The server. `requests` holds the body of every request, `headers` its headers."""
 
-    def __init__(self, script: Iterable[Scripted], *, forever: bool = False) -> None:
-        """`forever`: the last reply answers every further request too."""
+    def __init__(
+        self,
+        script: Iterable[Scripted] = (),
+        *,
+        forever: bool = False,
+        answer: Callable[[dict[str, Any]], Scripted] | None = None,
+    ) -> None:
+        """`forever`: the last reply answers every further request too. `answer` gives the reply to a request instead,
+        and then no request is kept."""
         self.script = list(script)
         self.forever = forever
+        self.answer = answer
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.missing = 0
@@ -148,6 +156,8 @@ class Endpoint:
         self._server.server_close()
 
     def _next(self, body: dict[str, Any], headers: dict[str, str]) -> Scripted:
+        if self.answer is not None:
+            return self.answer(body)
         with self._lock:
             number = len(self.requests)
             self.requests.append(body)

@@ -1,0 +1,237 @@
+"""`okf-agent eval run`: get everything ready, look for what would make the figures untrue, ask, score.
+
+The order of the steps is that of `run`: suite, pins, databases, row counts, leakage, what was begun before, who sees
+the hold-out, the questions.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from okf_agent import prompts
+from okf_agent.ask import Workspace
+from okf_agent.cell import Cell
+from okf_agent.config import Config
+from okf_agent.evaluation import cells as cell_files
+from okf_agent.evaluation import (
+    contamination,
+    executor,
+    gold,
+    leakage,
+    plan,
+    progress,
+    runner,
+    store,
+    suites,
+    worker,
+)
+from okf_agent.evaluation.plan import Wanted
+from okf_agent.evaluation.replies import Replies
+from okf_agent.evaluation.scoring import Scoring
+from okf_agent.evaluation.split import holdout
+from okf_agent.evaluation.store import Evaluation
+from okf_agent.evaluation.suites import Suite, Task, databases
+from okf_agent.evaluation.worker import Done, Job
+from okf_agent.prepare import Say
+from okf_compiler.bundle import bundle_hash
+from okf_compiler.settings import UserError
+
+REPLIES = "replies"
+"""The folder of kept replies, beside the evaluations."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What is about to be asked."""
+
+    suite: Suite
+    cells: tuple[Cell, ...]
+    tasks: tuple[Task, ...]
+    wanted: Wanted
+    begun: Evaluation | None
+    """The evaluation that goes on; None for a new one."""
+
+
+def run(config: Config, wanted: Wanted, console: Console) -> int:
+    """Run an evaluation, or go on with it; the exit status: 0 for done, 1 for stopped early, 130 for Ctrl-C.
+
+    Raises:
+        UserError: a wrong call, a suite that is not as pinned, a leak, a change since it began, ….
+    """
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    planned = make_plan(config, wanted, say)
+    name = planned.wanted.name or _new_name(planned.suite.name)
+    folder = store.folder_of(config, name)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    config = databases.configured(planned.suite, config)
+    replies = Replies(config.runs / REPLIES) if wanted.cache else None
+    with ExitStack() as stack:
+        stack.enter_context(Evaluation(folder, {}).alone())
+        own = worker.configured(config, folder)
+        workspace = stack.enter_context(Workspace(own, unsafe_role=wanted.unsafe_role, replies=replies))
+        bundles = get_ready(planned, workspace, say)
+        evaluation = begin(planned, config, folder, bundles, say)
+        workers = stack.enter_context(executor.opened(wanted.executor, wanted.workers))
+        stopped = _ask_all(planned, evaluation, workspace, workers, console)
+    return _say_end(evaluation, stopped, planned, say)
+
+
+def make_plan(config: Config, wanted: Wanted, say: Say) -> Planned:
+    """What to ask; an evaluation of that name that was begun says what the command line leaves out.
+
+    Raises:
+        UserError: no such suite, cell or task.
+    """
+    begun = None
+    if wanted.name and (store.folder_of(config, wanted.name) / store.FACTS_FILE).is_file():
+        begun = Evaluation.load(store.folder_of(config, wanted.name))
+    before: Mapping[str, Any] = begun.facts if begun else {}
+    suite_name = wanted.suite or before.get("suite_argument") or before.get("suite")
+    if not suite_name:
+        known = ", ".join(store.names(config)) or "none"
+        raise UserError(
+            f"Which suite? Give --suite NAME, or the --name of an evaluation to go on with: {known}", status=2
+        )
+    suite = suites.load(str(suite_name), config)
+    wanted = replace(
+        wanted,
+        suite=str(suite_name),
+        repeat=wanted.repeat or int(before.get("repeat", 1)),
+        judge=wanted.judge or before.get("judge"),
+        budget=_finite(wanted.budget if wanted.budget is not None else before.get("budget_usd")),
+    )
+    if begun and not wanted.cells and not wanted.model:
+        cells = tuple(Cell(**values) for values in before.get("cells", ()))
+    else:
+        cells = cell_files.choose(config, wanted.cells, wanted.model, say)
+    if begun and not wanted.tasks and wanted.limit is None:
+        tasks = plan.choose_tasks(suite, tuple(before.get("tasks", ())), None)
+    else:
+        tasks = plan.choose_tasks(suite, wanted.tasks, wanted.limit)
+    return Planned(suite, cells, tasks, wanted, begun)
+
+
+def get_ready(planned: Planned, workspace: Workspace, say: Say) -> dict[str, str]:
+    """Check the pins, get every database ready and count its rows; the content hash of each bundle, by database.
+
+    Raises:
+        UserError: an input is not as pinned, a database cannot be had or is not loaded completely.
+    """
+    suite = planned.suite
+    if wrong := suites.check_pins(suite):
+        raise UserError(f"The suite {suite.name} is not the one its figures are known for:\n  " + "\n  ".join(wrong))
+    bundles = {}
+    for name in dict.fromkeys(task.database for task in planned.tasks):
+        ready = workspace.ready(name, say)
+        bundles[name] = bundle_hash(ready.bundle)
+        if ready.database and (short := databases.check_rows(suite, ready.database)):
+            raise UserError(
+                f"The database {name} is not loaded completely: {'; '.join(short)}.\n"
+                f"`okf-agent prepare {name} --reload` loads it again."
+            )
+    for model in dict.fromkeys(cell.model for cell in planned.cells):
+        workspace.model(model)
+    return bundles
+
+
+def begin(planned: Planned, config: Config, folder: Path, bundles: Mapping[str, str], say: Say) -> Evaluation:
+    """Look for leaks, write eval.json or hold what was begun against it, and register who sees the hold-out.
+
+    Raises:
+        UserError: a leak, or a change since it began.
+    """
+    answers = gold.load(planned.suite)
+    hidden = leakage.secrets(planned.suite, answers)
+    leakage.stop_on(leakage.scan(hidden, _readable(config, bundles)))
+    configurations = {cell.name: plan.configuration(config, cell, bundles) for cell in planned.cells}
+    facts = plan.facts(folder.name, planned.suite, planned.tasks, planned.cells, planned.wanted, configurations)
+    facts["suite_argument"] = planned.wanted.suite
+    if planned.begun:
+        plan.refuse_changes(planned.begun.facts, facts)
+        evaluation = planned.begun
+    else:
+        evaluation = Evaluation.create(folder, facts)
+    held = holdout(planned.suite.queries)
+    if any(task.id in held for task in planned.tasks):
+        for cell in planned.cells:
+            mark = contamination.saw_holdout(
+                folder.parent, planned.suite.name, cell.name, folder.name, configurations[cell.name]
+            )
+            if mark:
+                say(f"{cell.name}: {mark}")
+    unscored = [task for task in planned.tasks if task.id not in answers]
+    if unscored:
+        say(f"{len(unscored)} of {len(planned.tasks)} tasks have no gold here: they are asked and stay unscored.")
+    if planned.suite.management:
+        say(f"{len(planned.suite.management)} management tasks of {planned.suite.name} are out of scope and not asked.")
+    return evaluation
+
+
+def _readable(config: Config, databases: Iterable[str]) -> list[Path]:
+    """Everything on disk that a model may come to read: bundles, what was measured, prompts."""
+    settings = config.settings
+    places = [Path(prompts.__file__).parent]
+    for name in databases:
+        places += [settings.bundles / name, settings.bundles.parent / name, settings.profiles / name]
+    return [place for place in places if place.exists()]
+
+
+def _ask_all(
+    planned: Planned, evaluation: Evaluation, workspace: Workspace, workers: executor.Workers, console: Console
+) -> str:
+    """The questions; why it ended early, "" if it did not."""
+    wanted = planned.wanted
+    repeat = wanted.repeat or 1
+    state = progress.State({cell.name: progress.Count(repeat * len(planned.tasks)) for cell in planned.cells})
+    scoring = Scoring(planned.suite, workspace, wanted.judge)
+    hints = gold.hints(planned.suite) if any(cell.hints for cell in planned.cells) else {}
+    perform: Callable[[Job], Done]
+    if workers.remote:
+        kept = workspace.replies.folder if isinstance(workspace.replies, Replies) else None
+        perform = worker.Remote(workspace.config, kept, wanted.unsafe_role)
+    else:
+        perform = partial(worker.perform, workspace=workspace)
+    wanted_jobs = (
+        replace(job, task=replace(job.task, hint=hints.get(job.task.id, ""))) if job.cell.hints else job
+        for job in runner.jobs(planned.tasks, planned.cells, repeat)
+    )
+    with progress.shown(state, console) as display:
+        loop = runner.Runner(evaluation, workers, perform, scoring.score, display)
+        return loop.run(wanted_jobs, runner.Budget(wanted.budget), workspace.cancel)
+
+
+def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -> int:
+    again = f"okf-agent eval run --name {evaluation.name}"
+    reasons = {
+        "interrupted": f"Interrupted. To go on: {again}",
+        "budget": f"The budget of ${planned.wanted.budget} is used up. To go on: {again} --budget MORE",
+        "unknown price": f"A call's price is not known, so no budget can be kept. Set model.prices in config.yaml, "
+        f"or go on without one: {again} --budget inf",
+    }
+    if stopped:
+        text = reasons.get(stopped) or f"{runner.FAILURES} runs in a row had no reply of the model ({stopped})."
+        say(text if stopped in reasons else f"{text} Put that right, then go on: {again}")
+        return 130 if stopped == "interrupted" else 1
+    say(f"Done: {evaluation.folder}. Its report: okf-agent eval report {evaluation.name}")
+    return 0
+
+
+def _finite(budget: float | None) -> float | None:
+    return None if budget is None or math.isinf(budget) else budget
+
+
+def _new_name(suite: str) -> str:
+    return f"{Path(suite).stem}-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"

@@ -1,0 +1,153 @@
+"""What an evaluation is: its suite, tasks, cells and configuration, as eval.json keeps them; and what has changed."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from okf_agent.cell import Cell
+from okf_agent.config import Config
+from okf_agent.evaluation import contamination
+from okf_agent.evaluation.suites.model import Suite, Task
+from okf_agent.trace import versions
+from okf_compiler.settings import UserError, did_you_mean
+
+MODEL_KEYS = {"temperature", "max_tokens"}
+LIMIT_KEYS = {"max_steps", "max_seconds", "max_tokens", "max_cost_usd"}
+ROW_KEYS = {"max_rows", "max_cell_chars", "statement_timeout_s"}
+SHOWN = 12
+"""Changes that a message lists."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The arguments of `eval run`. What is None or empty comes from the evaluation of that name, if there is one."""
+
+    suite: str | None = None
+    cells: str | None = None
+    model: str | None = None
+    tasks: tuple[str, ...] = ()
+    """Task ids or patterns: `shop_1`, `disaster_*`."""
+    limit: int | None = None
+    repeat: int | None = None
+    workers: int = 4
+    name: str | None = None
+    budget: float | None = None
+    executor: str | None = None
+    judge: str | None = None
+    cache: bool = False
+    unsafe_role: bool = False
+
+
+def choose_tasks(suite: Suite, patterns: Sequence[str], limit: int | None) -> tuple[Task, ...]:
+    """The query tasks whose id fits one of the patterns (all, without one), the first `limit` of them.
+
+    Raises:
+        UserError: a pattern that fits none; the nearest id is suggested.
+    """
+    queries = suite.queries
+    for pattern in patterns:
+        if not any(fnmatch.fnmatchcase(task.id, pattern) for task in queries):
+            if any(fnmatch.fnmatchcase(task.id, pattern) for task in suite.management):
+                raise UserError(
+                    f"{pattern} changes the database (a management task): out of scope for a role that can only read.",
+                    status=2,
+                )
+            near = did_you_mean(pattern, [task.id for task in queries])
+            raise UserError(f"The suite {suite.name} has no task {pattern!r}{near}", status=2)
+    chosen = [t for t in queries if not patterns or any(fnmatch.fnmatchcase(t.id, p) for p in patterns)]
+    if not chosen:
+        raise UserError(f"The suite {suite.name} has no question that a role that can only read could answer.")
+    return tuple(chosen[:limit])
+
+
+def facts(
+    name: str,
+    suite: Suite,
+    tasks: Iterable[Task],
+    cells: Iterable[Cell],
+    wanted: Wanted,
+    configurations: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """The content of eval.json."""
+    return {
+        "name": name,
+        "suite": suite.name,
+        "suite_hash": suite.hash,
+        "scorer": suite.scorer,
+        "cells": [{"name": cell.name, **cell.settings()} for cell in cells],
+        "tasks": [task.id for task in tasks],
+        "out_of_scope": len(suite.management),
+        "repeat": wanted.repeat or 1,
+        "judge": wanted.judge,
+        "started_at": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "versions": versions(),
+        "budget_usd": wanted.budget,
+        "notes": list(suite.notes),
+        "configuration": {cell: dict(values) for cell, values in configurations.items()},
+    }
+
+
+def configuration(config: Config, cell: Cell, bundles: Mapping[str, str]) -> dict[str, Any]:
+    """Everything that may move a cell's results, flat; `bundles` are content hashes by database."""
+    limits = config.agent.model_dump(include=LIMIT_KEYS) | config.settings.database.model_dump(include=ROW_KEYS)
+    return contamination.configuration(
+        cell.settings(), model=config.model.model_dump(include=MODEL_KEYS), limits=limits, bundles=bundles
+    )
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What differs between two eval.json that should be one evaluation, in words; budget, time and versions may."""
+    found = [
+        f"{key}: {before.get(key)!r} then, {after.get(key)!r} now"
+        for key in ("suite", "repeat", "judge")
+        if before.get(key) != after.get(key)
+    ]
+    if before.get("suite") == after.get("suite") and before.get("suite_hash") != after.get("suite_hash"):
+        found.append("the suite's files have another content")
+    found += _in_lists("tasks", before.get("tasks", ()), after.get("tasks", ()))
+    then, now = ({c["name"]: c for c in each.get("cells", ())} for each in (before, after))
+    found += _in_lists("cells", list(then), list(now))
+    for name in then.keys() & now.keys():
+        old, new = (each.get("configuration", {}).get(name, {}) for each in (before, after))
+        found += [f"cell {name}, {_difference(key, old.get(key), new.get(key))}" for key in _keys(old, new)]
+    return sorted(found)
+
+
+def refuse_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Let an evaluation go on only with what it began with.
+
+    Raises:
+        UserError: something differs; says what.
+    """
+    if found := changes(before, after):
+        shown = "\n".join(f"  {line}" for line in found[:SHOWN])
+        more = f"\n  … and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise UserError(
+            f"The evaluation {before.get('name')} began otherwise:\n{shown}{more}\n"
+            "Undo the change to go on with it, or give another --name to begin a new one.",
+            status=2,
+        )
+
+
+def _in_lists(what: str, before: Sequence[str], after: Sequence[str]) -> list[str]:
+    gone = [name for name in before if name not in set(after)]
+    new = [name for name in after if name not in set(before)]
+    return [
+        f"{what} {verb}: {', '.join(names[:SHOWN])}{' …' if len(names) > SHOWN else ''}"
+        for verb, names in (("left out", gone), ("added", new))
+        if names
+    ]
+
+
+def _keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+
+
+def _difference(key: str, old: Any, new: Any) -> str:
+    if key in ("code", "prompts") or key.startswith("bundle."):
+        return f"{key}: another content"
+    return f"{key}: {old!r} then, {new!r} now"

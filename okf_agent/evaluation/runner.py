@@ -1,0 +1,194 @@
+"""The loop of an evaluation: hand out questions, keep what comes back, score it, stop cleanly.
+
+Only this process writes to the evaluation's folder. A run that is over is kept before it is scored; a run without a
+score is scored at the next start, one without a line is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from okf_agent.cell import Cell
+from okf_agent.evaluation.executor import Workers
+from okf_agent.evaluation.progress import Display
+from okf_agent.evaluation.store import Evaluation, Key, Line, key_of
+from okf_agent.evaluation.suites.model import Task
+from okf_agent.evaluation.worker import Done, Job
+from okf_compiler.settings import UserError
+
+GLANCE = 0.2
+"""Seconds between two looks at the display while nothing ends."""
+SCORERS = 2
+"""Runs that are scored at once."""
+BACKLOG = 4
+"""Unscored runs for each question that is asked at once, before the next one has to wait."""
+FAILURES = 10
+"""Runs in a row without any reply of a model, after which it is not there."""
+
+Score = Callable[[Job, Mapping[str, Any]], Line]
+"""A run's line of scores.jsonl, from its line of runs.jsonl."""
+
+
+def jobs(tasks: Iterable[Task], cells: Iterable[Cell], repeat: int) -> Iterator[Job]:
+    """Every question in every cell, as often as wanted: a budget that ends it early has asked all cells the same."""
+    tasks, cells = tuple(tasks), tuple(cells)
+    for number, task, cell in product(range(1, repeat + 1), tasks, cells):
+        yield Job(task, cell, number)
+
+
+def finished(line: Mapping[str, Any]) -> bool:
+    """Whether a run need not be asked again: not where a model that cannot be reached is all there was."""
+    return line["stop_reason"] != "interrupted" and not (line["stop_reason"] == "error" and not line["llm_calls"])
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Dollars for the whole evaluation, earlier sessions included; None for no bound."""
+
+    usd: float | None = None
+
+    def reached(self, spent: float, runs: int, waiting: int) -> bool:
+        """Whether the runs that are out will have spent it, if they cost as those before them did on average."""
+        return self.usd is not None and spent + (spent / runs * waiting if runs else 0.0) >= self.usd
+
+
+class Runner:
+    """One session of an evaluation. `run` returns why it ended before everything was done, "" if it was not."""
+
+    def __init__(
+        self, evaluation: Evaluation, workers: Workers, perform: Callable[[Job], Done], score: Score, display: Display
+    ) -> None:
+        self.evaluation = evaluation
+        self.workers = workers
+        self.perform = perform
+        self.score = score
+        self.display = display
+        self.state = display.state
+        self._asked: dict[Future[Done], Job] = {}
+        self._scoring: dict[Future[Line], Job] = {}
+        self._runs = 0
+        """Runs of this and earlier sessions whose cost is in `state.spent`."""
+        self._silent = 0
+        self._stop = ""
+
+    def run(self, wanted: Iterable[Job], budget: Budget, cancel: Callable[[], None]) -> str:
+        """Ask what is wanted and not finished, score what is unscored.
+
+        `cancel` ends the runs that are out; it is called on Ctrl-C.
+
+        Raises:
+            UserError: something that every question needs cannot be had, or nothing can be written.
+        """
+        with ThreadPoolExecutor(SCORERS, thread_name_prefix="score") as scorers:
+            try:
+                todo = self._resume([*wanted], scorers)
+                self._loop(todo, budget, scorers)
+            except KeyboardInterrupt:
+                self._stop = "interrupted"
+                self.display.say("Stopping; the questions that are out are asked again next time.")
+                self._end(cancel, scorers)
+            except UserError:
+                self._end(cancel, scorers)
+                raise
+        return self._stop
+
+    def _resume(self, wanted: list[Job], scorers: ThreadPoolExecutor) -> Iterator[Job]:
+        """What is left of the jobs wanted; what earlier sessions left unscored is handed to the scorers."""
+        by_key = {job.key: job for job in wanted}
+        scores = {line["run_id"]: line for line in self.evaluation.scores()}
+        over: set[Key] = set()
+        for line in self.evaluation.runs():
+            job = by_key.get(key_of(line))
+            if job is None or not finished(line):
+                continue
+            over.add(job.key)
+            self._count(line)
+            if line["run_id"] in scores:
+                self._count_score(scores[line["run_id"]])
+            else:
+                self._scoring[scorers.submit(self.score, job, line)] = job
+        self.state.spent, _ = self.evaluation.spent()
+        return (job for job in wanted if job.key not in over)
+
+    def _loop(self, todo: Iterator[Job], budget: Budget, scorers: ThreadPoolExecutor) -> None:
+        more = True
+        while True:
+            while more and not self._stop and self._room():
+                if budget.reached(self.state.spent, self._runs, len(self._asked)):
+                    self._stop = "budget"
+                elif job := next(todo, None):
+                    self._asked[self.workers.executor.submit(self.perform, job)] = job
+                else:
+                    more = False
+            if not self._asked and not self._scoring:
+                return
+            out: list[Future[Any]] = [*self._asked, *self._scoring]
+            done, _ = wait(out, GLANCE, FIRST_COMPLETED)
+            for future in done:
+                if future in self._asked:
+                    self._keep(future, scorers)
+                else:
+                    self._keep_score(future)
+            if budget.usd is not None and self.state.unknown_cost:
+                self._stop = self._stop or "unknown price"
+            self.display.update()
+
+    def _room(self) -> bool:
+        return len(self._asked) < self.workers.slots and len(self._scoring) < BACKLOG * self.workers.slots
+
+    def _keep(self, future: Future[Any], scorers: ThreadPoolExecutor) -> None:
+        """Write what came back, and hand it on to be scored."""
+        job = self._asked.pop(future)
+        done: Done = future.result()
+        if done.steps is not None:
+            self.evaluation.add_run(done.line, done.steps)
+        self.state.spent += done.line["cost_known_usd"]
+        if not finished(done.line) and done.line["stop_reason"] == "interrupted":
+            return
+        self._count(done.line)
+        self.state.here += 1
+        self._silent = 0 if done.line["llm_calls"] else self._silent + 1
+        if self._silent >= FAILURES:
+            self._stop = f"no reply: {done.line['error'] or done.line['stop_reason']}"
+        self._scoring[scorers.submit(self.score, job, done.line)] = job
+
+    def _keep_score(self, future: Future[Any]) -> None:
+        self._scoring.pop(future)
+        line: Line = future.result()
+        self.evaluation.add_score(line)
+        self.state.spent += line.get("judge_cost_usd") or 0.0
+        self._count_score(line)
+
+    def _count(self, line: Mapping[str, Any]) -> None:
+        self._runs += 1
+        self.state.cells[line["cell"]["name"]].done += 1
+        self.state.cached_calls += line["cached_calls"]
+        self.state.unknown_cost = self.state.unknown_cost or line["cost_usd"] is None
+
+    def _count_score(self, line: Mapping[str, Any]) -> None:
+        count = self.state.cells[line["cell"]]
+        if line["strict"] is not None:
+            count.scored += 1
+            count.right += bool(line["strict"])
+
+    def _end(self, cancel: Callable[[], None], scorers: ThreadPoolExecutor) -> None:
+        """Let the runs that are out end as interrupted, and keep what was already done."""
+        cancel()
+        for future in [*self._asked]:
+            future.cancel()
+        for future in [*self._asked]:
+            try:
+                self._keep(future, scorers)
+            except (UserError, CancelledError, OSError):
+                continue
+        for scored in [*self._scoring]:
+            if scored.cancel():
+                continue
+            try:
+                self._keep_score(scored)
+            except (UserError, OSError):
+                continue
