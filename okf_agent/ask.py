@@ -33,6 +33,8 @@ class Asked:
     follows: str | None = None
     """The run whose conversation it continues."""
     conversation: tuple[Message, ...] = ()
+    client: str = "cli"
+    """What asks, as the record names it."""
     hint: str = ""
     """What a benchmark says beside the question; only a cell with `hints` shows it."""
     repeat: int | None = None
@@ -172,6 +174,7 @@ def ask(asked: Asked, cell: Cell, workspace: Workspace, on_event: Callable[[Even
         task_id=asked.task_id,
         repeat=asked.repeat,
         follows=asked.follows,
+        client=asked.client,
     )
     record = config.runs / trace.RUNS_FILE
     with trace.Recorder(config.runs, header, config.trace) as recorder:

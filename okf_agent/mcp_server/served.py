@@ -1,0 +1,229 @@
+"""What is served: databases by name, the bundle of each, and each database once a query needs it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from okf_agent import llm, reading
+from okf_agent.ask import Workspace
+from okf_agent.config import Config
+from okf_agent.database import Database, QueryResult
+from okf_agent.mcp_server.pool import BUSY, Pool
+from okf_agent.prepare import Ready, Say, default_database, find_bundle
+from okf_agent.query_error import QueryError
+from okf_agent.tools import Context
+from okf_compiler import bundle as bundles
+from okf_compiler.settings import UserError, did_you_mean, list_databases
+
+
+@dataclass(eq=False)
+class Stop:
+    """Stops one call from outside: what it runs on the server, and what it would do next."""
+
+    database: Database | None = None
+    stopped: bool = False
+
+    def __call__(self) -> None:
+        self.stopped = True
+        if self.database is not None:
+            self.database.cancel()
+
+
+class Served:
+    """The databases of one server. Everything here blocks and is safe to call from several threads."""
+
+    def __init__(self, workspace: Workspace, names: Sequence[str], say: Say) -> None:
+        """Finds the bundle of each database, compiled now where there is none.
+
+        Raises:
+            UserError: a bundle cannot be had.
+        """
+        self.workspace = workspace
+        self.config = workspace.config
+        self.names = tuple(names)
+        self.pool = Pool(self.config.mcp.connections)
+        self.say = say
+        self.bundles = {name: find_bundle(self.config, name, workspace.bundle, say)[0] for name in names}
+        self._locks = {name: threading.Lock() for name in names}
+        self._concepts: dict[str, _Concepts] = {}
+        self._hashes: dict[str, tuple[int, str]] = {}
+
+    def close(self) -> None:
+        self.pool.close()
+
+    def ready(self, name: str) -> Ready:
+        """The database `name`, ready for queries: started, loaded, its role hardened. The first call may take long.
+
+        Raises:
+            UserError: something it needs cannot be had.
+        """
+        with self._locks[name]:
+            return self.workspace.ready(name, self.say)
+
+    def answers(self) -> bool:
+        """Whether the first database can be asked; True also where it has no content and nothing is ever run."""
+        name = self.names[0]
+        try:
+            database = self.ready(name).database
+            if database is None:
+                return True
+            with self.pool.lend(name, database.another, lambda: False, 1.0) as own:
+                own.run("SELECT 1")
+        except UserError:
+            return False
+        except QueryError as error:
+            return error.sqlstate == BUSY
+        return True
+
+    @contextmanager
+    def context(self, name: str, stop: Stop, *, with_database: bool) -> Iterator[Context]:
+        """What one call of a tool works on: nothing in it is kept from an earlier call.
+
+        A client may have dropped from its conversation what it was sent before, and nobody tells the server; so a
+        file is sent again and a query run again whenever it is asked for.
+
+        Raises:
+            UserError: the database cannot be reached.
+            QueryError: all connections are busy.
+        """
+        profiles = self.config.settings.profiles / name
+        measured = profiles if profiles.is_dir() else None
+        settings = self.config.settings
+        empty = Context(
+            self.bundles[name],
+            None,
+            settings.database.max_rows,
+            measured,
+            values=measured,
+            hide=settings.hidden(name),
+        )
+        template = self.ready(name).database if with_database else None
+        if template is None:
+            yield empty
+            return
+        seconds = self.config.settings.database.statement_timeout_s
+        with self.pool.lend(name, template.another, lambda: stop.stopped, seconds) as database:
+            stop.database = database
+            yield replace(empty, database=_Stoppable(database, stop))
+
+    @contextmanager
+    def one_question(self, name: str, stop: Stop) -> Iterator[Workspace]:
+        """A workspace for one question of our own loop, with a connection that only it uses.
+
+        Raises:
+            UserError: the database cannot be reached.
+            QueryError: all connections are busy.
+        """
+        ready = self.ready(name)
+        if ready.database is None:
+            yield _OneQuestion(self.workspace, ready)
+            return
+        seconds = self.config.settings.database.statement_timeout_s
+        with self.pool.lend(name, ready.database.another, lambda: stop.stopped, seconds) as database:
+            stop.database = database
+            yield _OneQuestion(self.workspace, replace(ready, database=database))
+
+    def concepts(self, name: str) -> dict[str, bundles.Concept]:
+        """The concepts of a bundle by id, sorted; read again when the bundle has changed on disk.
+
+        Raises:
+            UserError: the bundle cannot be read.
+        """
+        stamp = self.stamp(name)
+        known = self._concepts.get(name)
+        if known is None or known.stamp != stamp:
+            known = self._concepts[name] = _Concepts(stamp, dict(bundles.load(self.bundles[name]).concepts))
+        return known.concepts
+
+    def bundle_hash(self, name: str) -> str:
+        """The hash of a bundle as the record has it.
+
+        Raises:
+            UserError: the bundle cannot be read.
+        """
+        stamp = self.stamp(name)
+        known = self._hashes.get(name)
+        if known is None or known[0] != stamp:
+            known = self._hashes[name] = (stamp, bundles.bundle_hash(self.bundles[name]))
+        return known[1]
+
+    def stamp(self, name: str) -> int:
+        """A number that changes when a file of the bundle is written, added or removed."""
+        marks = []
+        for folder, folders, files in os.walk(self.bundles[name]):
+            folders[:] = [each for each in folders if not each.startswith(".")]
+            for file in files:
+                try:
+                    status = os.stat(os.path.join(folder, file))  # noqa: PTH118, PTH116 - thousands of files a second
+                except OSError:
+                    continue
+                marks.append((folder, file, status.st_mtime_ns, status.st_size))
+        return hash(tuple(sorted(marks)))
+
+    def index(self, name: str) -> str:
+        """The root index of a bundle, as `read_file` gives it."""
+        return reading.read(self.bundles[name], "/").text
+
+
+@dataclass(frozen=True)
+class _Concepts:
+    stamp: int
+    concepts: dict[str, bundles.Concept] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _Stoppable:
+    """A database for the tools, which runs nothing any more once its call was stopped."""
+
+    database: Database
+    stop: Stop
+
+    def run(self, sql: str, *, max_rows: int | None = None) -> QueryResult:
+        if self.stop.stopped:
+            raise QueryError("The call was cancelled.")
+        return self.database.run(sql, max_rows=max_rows)
+
+
+class _OneQuestion(Workspace):
+    """A workspace that shares everything but the database."""
+
+    def __init__(self, shared: Workspace, ready: Ready) -> None:
+        super().__init__(shared.config, shared.bundle, unsafe_role=shared.unsafe_role)
+        self._shared = shared
+        self._own = ready
+
+    def ready(self, name: str, say: Say) -> Ready:
+        return self._own if name == self._own.name else self._shared.ready(name, say)
+
+    def model(self, name: str, repeat: int | None = None) -> llm.Model:
+        return self._shared.model(name, repeat)
+
+
+def choose(config: Config, asked: Sequence[str]) -> list[str]:
+    """The databases to serve: those asked for, else `mcp.databases`, else every one with a bundle, else the only one.
+
+    Raises:
+        UserError: one is not known, or there is none to choose.
+    """
+    names = list(dict.fromkeys(asked or config.mcp.databases))
+    known = _known(config)
+    for name in names:
+        if name not in known:
+            raise UserError(f"There is no database {name!r}{did_you_mean(name, known)}", status=2)
+    if names:
+        return names
+    with_bundle = [name for name in known if (config.settings.bundles / name / "index.md").is_file()]
+    return with_bundle or [default_database(config)]
+
+
+def _known(config: Config) -> list[str]:
+    """Databases with documents, and bundles without, sorted."""
+    settings = config.settings
+    names = set(list_databases(settings))
+    for folder in (settings.bundles, settings.bundles.parent):
+        names |= {index.parent.name for index in folder.glob("*/index.md")}
+    return sorted(names)

@@ -1,0 +1,183 @@
+"""Who may come in over HTTP, and how much each may use: named bearer tokens, and limits for each of them.
+
+The limits are counted in this process: several servers behind a balancer each allow them anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from okf_agent import prompts
+from okf_agent.config import McpSection
+from okf_compiler.settings import UserError, did_you_mean
+
+VARIABLE = "OKF_MCP_TOKENS"
+LEAST_CHARS = 16
+"""Of a token: what is shorter can be guessed."""
+NAME = re.compile(r"[\w.@-]+")
+MINUTE, HOUR = 60.0, 3600.0
+
+
+@dataclass(frozen=True)
+class Token:
+    """One bearer token, kept as a digest."""
+
+    name: str
+    digest: bytes = field(repr=False)
+    databases: tuple[str, ...]
+    """What its holder may see."""
+
+
+class Tokens:
+    """The tokens of a server; with none, everybody may come in and sees everything."""
+
+    def __init__(self, tokens: Sequence[Token] = ()) -> None:
+        self._tokens = tuple(tokens)
+        self.databases = {token.name: token.databases for token in tokens}
+
+    def __bool__(self) -> bool:
+        return bool(self._tokens)
+
+    def name_of(self, header: str) -> str | None:
+        """The name of the token in an Authorization header; None if it is none of ours.
+
+        Every token is compared, each in a time that does not depend on how much of it is right.
+        """
+        scheme, _, secret = header.partition(" ")
+        given = _digest(secret.strip())
+        found = None
+        for token in self._tokens:
+            if hmac.compare_digest(token.digest, given) and scheme.lower() == "bearer":
+                found = token.name
+        return found
+
+
+def load(section: McpSection, served: Sequence[str], file: Path | None, env: Mapping[str, str] = os.environ) -> Tokens:
+    """The tokens of `OKF_MCP_TOKENS` and of a file: `name=token`, between spaces, commas or line ends.
+
+    Raises:
+        UserError: the file cannot be read, or says something else; a database or name in `mcp.tokens` is unknown.
+    """
+    found: dict[str, Token] = {}
+    for origin, text in ((VARIABLE, env.get(VARIABLE, "")), (str(file), _read(file))):
+        for name, secret in _pairs(text, origin):
+            if name in found:
+                raise UserError(f"{origin}: the token {name} stands there twice.", status=2)
+            rights = section.tokens.get(name)
+            databases = tuple(rights.databases) if rights and rights.databases else tuple(served)
+            _check_served(name, databases, served)
+            found[name] = Token(name, _digest(secret), databases)
+    for name in section.tokens:
+        if name not in found and found:
+            raise UserError(f"mcp.tokens.{name}: there is no such token{did_you_mean(name, found)}", status=2)
+    return Tokens([*found.values()])
+
+
+def _read(file: Path | None) -> str:
+    if file is None:
+        return ""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--tokens {file} cannot be read: {error}", status=2) from None
+
+
+def _pairs(text: str, origin: str) -> Iterator[tuple[str, str]]:
+    """Names and secrets. Messages never quote a secret."""
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    for number, entry in enumerate(re.split(r"[\s,]+", "\n".join(lines).strip()), start=1):
+        if not entry:
+            continue
+        name, _, secret = entry.partition("=")
+        if not NAME.fullmatch(name) or not secret:
+            raise UserError(f"{origin}: entry {number} must be name=token.", status=2)
+        if len(secret) < LEAST_CHARS:
+            raise UserError(
+                f"{origin}: the token {name} is shorter than {LEAST_CHARS} characters. Make one with: "
+                f'python -c "import secrets; print(secrets.token_urlsafe(32))"',
+                status=2,
+            )
+        yield name, secret
+
+
+def _check_served(name: str, databases: Sequence[str], served: Sequence[str]) -> None:
+    for database in databases:
+        if database not in served:
+            near = did_you_mean(database, served)
+            raise UserError(f"mcp.tokens.{name}.databases: {database!r} is not served{near}", status=2)
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+
+
+class Window:
+    """What was used in the last `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.total = 0.0
+        self._entries: deque[tuple[float, float]] = deque()
+
+    def add(self, now: float, amount: float) -> None:
+        self._entries.append((now, amount))
+        self.total += amount
+
+    def used(self, now: float) -> float:
+        while self._entries and self._entries[0][0] <= now - self.seconds:
+            self.total -= self._entries.popleft()[1]
+        return self.total
+
+    def wait(self, now: float) -> float:
+        """Seconds until the oldest entry counts no more."""
+        return self._entries[0][0] + self.seconds - now if self._entries else self.seconds
+
+
+class Meter:
+    """What the holder of one token has used. Used from the server's event loop."""
+
+    def __init__(self, section: McpSection, clock: Callable[[], float] = time.monotonic) -> None:
+        self._section = section
+        self._clock = clock
+        self._calls, self._rows, self._seconds = Window(MINUTE), Window(HOUR), Window(HOUR)
+        self._running: dict[int, float] = {}
+        self._next = 0
+
+    def refusal(self) -> str:
+        """Why a further call is refused, with the time to wait; "" if it is not."""
+        now, section = self._clock(), self._section
+        running = sum(now - began for began in self._running.values())
+        limits = (
+            (self._calls, 0.0, section.calls_per_minute, "calls a minute"),
+            (self._rows, 0.0, section.rows_per_hour, "rows an hour"),
+            (self._seconds, running, section.seconds_per_hour, "seconds of queries an hour"),
+        )
+        for window, more, most, words in limits:
+            if window.used(now) + more >= most:
+                seconds = math.ceil(max(1.0, window.wait(now)))
+                return prompts.say("mcp_limit", limit=f"{most:,.0f} {words}", seconds=seconds)
+        return ""
+
+    @contextmanager
+    def call(self) -> Iterator[Callable[[int], None]]:
+        """Count a call, and what it takes; gives a function that counts rows. Its seconds count while it runs."""
+        began = self._clock()
+        self._calls.add(began, 1)
+        self._next += 1
+        mine = self._next
+        self._running[mine] = began
+        try:
+            yield lambda rows: self._rows.add(self._clock(), rows)
+        finally:
+            now = self._clock()
+            self._seconds.add(now, now - self._running.pop(mine))
