@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from okf_agent.config import Config
-from okf_agent.evaluation.suites import bird, defog, livesqlbench, shop, user
+from okf_agent.evaluation.suites import bird, defog, livesqlbench, pins, shop, user
 from okf_agent.evaluation.suites.databases import check_rows, configured
-from okf_agent.evaluation.suites.model import Kind, Suite, SuiteDatabase, Task, digest
+from okf_agent.evaluation.suites.model import Kind, Suite, SuiteDatabase, Task
 from okf_compiler.settings import Settings, UserError, did_you_mean
 
 __all__ = [
@@ -19,7 +17,7 @@ __all__ = [
     "check_pins", "check_rows", "configured", "listed", "load", "names",
 ]  # fmt: skip
 
-PINS = Path(__file__).parent / "pins"
+check_pins = pins.check
 
 
 @dataclass(frozen=True)
@@ -80,27 +78,15 @@ def load(name: str, config: Config) -> Suite:
         if folder is None:
             roots = ", ".join(str(root) for root in config.settings.data_roots)
             raise UserError(f"The suite {name} is not in {roots}. To get it: {_get(name)}", status=2)
-        return _pinned(SUITES[name].read(name, folder))
+        return pins.pinned(SUITES[name].read(name, folder), folder, config)
     path = config.settings.root / name
     if path.is_file() or path.is_dir():
-        return user.load(path, config.settings)
+        return pins.pinned(user.load(path, config.settings), None, config)
     raise UserError(
         f"There is no suite {name!r}{did_you_mean(name, SUITES)}\n"
         f"Known: {', '.join(SUITES)}, or a .jsonl file of questions with gold SQL.",
         status=2,
     )
-
-
-def check_pins(suite: Suite) -> tuple[str, ...]:
-    """The inputs that are not what was pinned, in words; a pinned file that is missing is named too."""
-    found = []
-    for name, pinned in suite.pins.items():
-        path = suite.files.get(name)
-        if path is None:
-            found.append(f"{name} is missing")
-        elif digest(path) != pinned:
-            found.append(f"{name} has another content than the one pinned")
-    return tuple(found)
 
 
 def _get(name: str) -> str:
@@ -120,12 +106,3 @@ def _candidates(settings: Settings, folders: tuple[str, ...]) -> Iterator[Path]:
         yield from (root / name for name in folders)
         if root.name in folders:
             yield root
-
-
-def _pinned(suite: Suite) -> Suite:
-    """The suite with its committed pins, where there are some."""
-    file = PINS / f"{suite.name}.json"
-    if not file.is_file():
-        return suite
-    content: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return replace(suite, pins=content.get("files", {}), row_counts=content.get("row_counts", {}))

@@ -15,8 +15,8 @@ from typing import Any
 
 from okf_agent.config import Config
 from okf_agent.database import Database
-from okf_agent.dump import statements
-from okf_agent.evaluation.suites import sqlite_dump
+from okf_agent.dump import DumpError, statements
+from okf_agent.evaluation.suites import pins, sqlite_dump
 from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
 from okf_agent.query_error import QueryError
 from okf_compiler.settings import MEANINGS_SUFFIX, RULES_SUFFIX, SCHEMA_SUFFIX, DatabaseOverride, UserError
@@ -25,11 +25,13 @@ MADE = Path(".okf") / "evaluation"
 
 
 def configured(suite: Suite, config: Config) -> Config:
-    """The configuration in which the suite's databases are found, its data roots first; makes what must be made.
+    """The configuration in which the suite's databases are found, its data roots first; makes what must be made,
+    and remembers what the inputs are, where nothing pins them yet.
 
     Raises:
         UserError: a SQLite file or a data dictionary cannot be read.
     """
+    pins.record(suite)
     settings = config.settings
     made = settings.root / MADE / suite.name
     roots: list[Path] = []
@@ -120,11 +122,20 @@ def _write_documents(database: SuiteDatabase, dump: Path, folder: Path) -> None:
 
 
 def _tables_of(dump: Path) -> Iterator[str]:
-    """Every CREATE TABLE of a dump."""
-    with dump.open("rb") as file:
-        for statement in statements(file):
-            if statement.words[:2] == (b"CREATE", b"TABLE"):
-                yield statement.sql.decode("utf-8", "replace").strip().rstrip(";") + ";\n"
+    """Every CREATE TABLE of a dump.
+
+    Raises:
+        UserError: it cannot be read as a dump.
+    """
+    try:
+        with dump.open("rb") as file:
+            for statement in statements(file):
+                if statement.words[:2] == (b"CREATE", b"TABLE"):
+                    yield statement.sql.decode("utf-8", "replace").strip().rstrip(";") + ";\n"
+                for _ in statement.rows or ():
+                    pass  # the reader goes on behind them
+    except (DumpError, OSError) as error:
+        raise UserError(f"{dump} cannot be read: {error}.") from None
 
 
 def _write_if_other(path: Path, text: str) -> None:

@@ -61,7 +61,9 @@ class Suite:
     files: Mapping[str, Path] = field(default_factory=dict)
     """Every input by its name in the pins: tasks, gold, dumps, documents."""
     pins: Mapping[str, str] = field(default_factory=dict)
-    """Name -> SHA-256 in hexadecimal of the inputs that are public and fixed."""
+    """Name -> SHA-256 in hexadecimal of what the inputs are to be."""
+    pins_file: Path | None = None
+    """Where they are remembered from the first run here; None where the publisher's are known."""
     row_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Database -> `schema.table` -> rows of the tables when it is loaded completely."""
     notes: tuple[str, ...] = ()

@@ -1,0 +1,107 @@
+"""Pins: what a suite's inputs are by SHA-256, and how many rows its tables have when they are loaded completely.
+
+In order: what `okf-agent data get` wrote down beside the files it brought; the committed `<suite>.json` in this
+folder's `pinned/`, for data that is public and fixed; else what the inputs were when the suite was first run here, in
+`runs/suites/<suite>.json`. Row counts are for one dump: where a database's dump is another, they are not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from okf_agent.config import Config
+from okf_agent.data import LOCK
+from okf_agent.database import Database
+from okf_agent.evaluation.suites.model import Suite, digest
+from okf_compiler.settings import UserError
+
+COMMITTED = Path(__file__).parent / "pinned"
+
+
+def pinned(suite: Suite, folder: Path | None, config: Config) -> Suite:
+    """The suite with its pins; `folder` is where its publisher's files lie, None for one of the user's own.
+
+    Raises:
+        UserError: a file of pins is damaged.
+    """
+    committed = _read(COMMITTED / f"{suite.name}.json") if folder else {}
+    brought = _read(folder / LOCK).get("files", {}) if folder else {}
+    fetched = {name: entry["sha256"] for name, entry in brought.items() if name in suite.files and entry.get("sha256")}
+    first = _first_run(suite, config)
+    files = fetched or committed.get("files") or _read(first).get("files", {})
+    counts = {
+        name: entry["tables"]
+        for name, entry in committed.get("row_counts", {}).items()
+        if _dump_digest(suite, name) in (None, entry["dump"])
+    }
+    is_first = not fetched and not committed.get("files")
+    return replace(suite, pins=files, row_counts=counts, pins_file=first if is_first else None)
+
+
+def check(suite: Suite) -> tuple[str, ...]:
+    """The inputs that are not what was pinned, in words with the remedy; () where all are."""
+    found = []
+    remedy = f"; to take what is there now, delete {suite.pins_file}" if suite.pins_file else ""
+    for name, sha256 in suite.pins.items():
+        path = suite.files.get(name)
+        if path is None:
+            found.append(f"{name} is missing{remedy}")
+        elif digest(path) != sha256:
+            found.append(f"{name} has another content than the one pinned{remedy}")
+    return tuple(found)
+
+
+def record(suite: Suite) -> None:
+    """Remember what the inputs are at the first run, where nothing else pins them."""
+    if suite.pins_file is None or suite.pins_file.is_file():
+        return
+    files = {name: digest(path) for name, path in sorted(suite.files.items())}
+    suite.pins_file.parent.mkdir(parents=True, exist_ok=True)
+    suite.pins_file.write_text(json.dumps({"files": files}, indent=1) + "\n", encoding="utf-8", newline="\n")
+
+
+def measured(suite: Suite, databases: Mapping[str, Database]) -> Mapping[str, Any]:
+    """What a committed file of pins holds, for inputs and loaded databases as they are now.
+
+    Raises:
+        QueryError: a table cannot be counted.
+    """
+    counts = {}
+    for name, database in databases.items():
+        listed = database.run(
+            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname !~ '^(pg_|information_schema)' ORDER BY 1, 2",
+            max_rows=10_000,
+        )
+        tables = {f"{schema}.{table}": _count(database, str(schema), str(table)) for schema, table in listed.rows}
+        counts[name] = {"dump": _dump_digest(suite, name), "tables": tables}
+    return {"files": {name: digest(path) for name, path in sorted(suite.files.items())}, "row_counts": counts}
+
+
+def _count(database: Database, schema: str, table: str) -> int:
+    name = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, table))
+    return int(str(database.run(f"SELECT count(*) FROM {name}").rows[0][0]))
+
+
+def _dump_digest(suite: Suite, database: str) -> str | None:
+    """The SHA-256 of a database's dump or SQLite file; None where it has none."""
+    found = next((each for each in suite.databases if each.name == database), None)
+    source = (found.dump or found.sqlite) if found else None
+    return digest(source) if source else None
+
+
+def _first_run(suite: Suite, config: Config) -> Path:
+    return config.runs / "suites" / f"{suite.name}.json"
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read ({error}); bring it back, or delete it to pin anew.") from None
+    return content if isinstance(content, dict) else {}
