@@ -24,11 +24,10 @@ from okf_compiler import swap
 from okf_compiler.inert import inert
 from okf_compiler.settings import UserError
 
-BOOSTS = dict(zip(FIELDS, (2.0, 1.0, 1.0), strict=True))
+TITLE_BOOST = 2.0
+"""What a word of the question itself, not a synonym of it, counts for in a title."""
 LINE_CHARS = 200
 """Of a line that matched, in a result."""
-MAX_WORDS = 40
-"""Words of a question that are looked for; more say nothing more of it."""
 _LOOKING_SHARE = 20
 MAX_NAMES = 24
 """Other names of one word that are looked for, of those the index has; the likeliest first."""
@@ -92,7 +91,7 @@ class Index:
         return [(f"/{path}", score) for path, _, score in self._answer(query, limit).hits]
 
     def _answer(self, query: str, limit: int) -> _Answer:
-        asked = words.expanded(text.words(query)[:MAX_WORDS])
+        asked = words.asked(query)
         if limit < 1 or not asked:
             return _Answer(asked, False, ())
         try:
@@ -200,8 +199,11 @@ def _near(searcher: tantivy.Searcher, stem: str) -> list[tuple[str, float]]:
 
 
 def _one(schema: tantivy.Schema, stem: str, weight: float, fields: Sequence[str]) -> tantivy.Query:
+    named = TITLE_BOOST if weight >= words.SHORT else 1.0
     terms = [
-        tantivy.Query.boost_query(tantivy.Query.term_query(schema, field, stem, "freq"), weight * BOOSTS[field])
+        tantivy.Query.boost_query(
+            tantivy.Query.term_query(schema, field, stem, "freq"), weight * (named if field == "title" else 1.0)
+        )
         for field in fields
     ]
     if len(terms) == 1:

@@ -29,7 +29,7 @@ from filelock import FileLock
 from okf_agent.search import text
 from okf_compiler.bundle import is_concept
 
-FORMAT = f"1 {version('tantivy')}"
+FORMAT = f"2 {version('tantivy')}"
 """An index of another format, of ours or of the library's, is made anew."""
 STATE = "state.json"
 FIELDS = ("title", "description", "text")
@@ -263,5 +263,5 @@ def _document(path: str, data: bytes) -> tantivy.Document:
     document.add_text("name", found.title)
     document.add_text("title", text.apart(" ".join((found.title, *found.synonyms))))
     document.add_text("description", text.apart(found.description))
-    document.add_text("text", text.apart(found.body))
+    document.add_text("text", text.apart(text.own(found.body)))
     return document

@@ -21,6 +21,14 @@ _PLAIN = re.compile(
     r"^(title|description): (?:'((?:[^'\n]|'')*)'|([^\s'\"\[{|>&*!%@`#?-][^\n]*))$(?!\n\s)", re.MULTILINE
 )
 _COMMENT = re.compile(r"\s#|:\s")
+_SECTION = re.compile(r"^(?=# )", re.MULTILINE)
+_NEIGHBOURS = tuple(
+    f"# {heading}\n"
+    for heading in (
+        *("Depends on", "Used by", "Tables reached", "Columns inferred"),
+        *("Related knowledge", "Knowledge inferred", "Joins"),
+    )
+)
 _LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
 _SMALL_WORDS = frozenset(
     re.findall(
@@ -49,6 +57,11 @@ def analyzer(*, stems: bool = True) -> tantivy.TextAnalyzer:
 @functools.cache
 def _analyzers() -> tuple[tantivy.TextAnalyzer, tantivy.TextAnalyzer]:
     return analyzer(), analyzer(stems=False)
+
+
+def own(body: str) -> str:
+    """A body without the sections in which the compiler lists its neighbours: their words are about others."""
+    return "".join(part for part in _SECTION.split(body) if not part.startswith(_NEIGHBOURS))
 
 
 def apart(text: str) -> str:

@@ -1,16 +1,119 @@
-"""What else a word of a question may be called: abbreviations, synonyms, words of one family."""
+"""What else a word of a question may be called: abbreviations and synonyms of general English, business and data.
+
+A bundle's own names (`synonyms` of a concept, "(RUR)" behind a title) are in its index. Each list says where its words
+come from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
 from typing import TypeAlias
 
 from okf_agent.search import text
 
-Asked: TypeAlias = list[list[tuple[str, float]]]
-"""For each word of a question its names: stems with a weight of at most 1, its own stem first."""
+Names: TypeAlias = list[tuple[str, float]]
+"""What one word may be called: stems with a weight of at most 1, the likeliest first, its own stem before all."""
+Asked: TypeAlias = list[Names]
+"""The names of each word of a question."""
+
+MAX_WORDS = 40
+"""Words of a question that are looked for; more say nothing more of it."""
+SAME, SHORT, SYNONYM, AMONG_MANY = 0.95, 0.9, 0.6, 0.4
+"""Weights of another form of the word, of what it is short for, of a synonym, and of one in a long question."""
+LONG = 10
+"""Words from which a question is long: it names what it needs, and synonyms lead away from it."""
+LONGEST = 3
+"""Words of the longest phrase in the lists."""
 
 
-def expanded(asked: Sequence[str]) -> Asked:
-    """The words with their other names."""
-    return [[(text.stem(word), 1.0)] for word in asked]
+def asked(question: str) -> Asked:
+    """The names of a question's words, and of those of its phrases that the lists know.
+
+    >>> asked("avg height")[0]
+    [('avg', 1.0), ('averag', 0.9), ('mean', 0.9)]
+    >>> [stem for stem, _ in asked("who signed up")[-1]]
+    ['regist', 'registr', 'enrol', 'join', 'signup', 'account', 'creat']
+    """
+    said, spoken = text.stems(question), text.words(question)[:MAX_WORDS]
+    worth = AMONG_MANY if len(spoken) >= LONG else SYNONYM
+    lists = _lists()
+    phrases = [
+        [(stem, worth) for stem in lists.synonyms[phrase]]
+        for length in range(2, LONGEST + 1)
+        for start in range(len(said) - length + 1)
+        if (phrase := " ".join(said[start : start + length])) in lists.synonyms
+    ]
+    return [_names(word, worth) for word in spoken] + phrases
+
+
+@functools.lru_cache(maxsize=10_000)
+def _names(word: str, worth: float) -> Names:
+    lists = _lists()
+    own = text.stem(word)
+    names = {own: 1.0}
+    forms = [own, *lists.forms.get(own, ())]
+    for form in forms[1:]:
+        names.setdefault(form, SAME)
+    for form in forms:
+        for short in lists.short.get(form, ()):
+            names.setdefault(short, SHORT)
+    for form in forms:
+        for synonym in lists.synonyms.get(form, ()):
+            names.setdefault(synonym, worth)
+    return [*names.items()]
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Stems by a stem, and by the stems of a phrase with a space between."""
+
+    forms: Mapping[str, list[str]]
+    short: Mapping[str, list[str]]
+    synonyms: Mapping[str, list[str]]
+
+
+@functools.cache
+def _lists() -> _Lists:
+    forms: dict[str, list[str]] = {}
+    short: dict[str, list[str]] = {}
+    synonyms: dict[str, list[str]] = {}
+    for line in _lines("irregular.txt"):
+        base, _, others = line.partition(":")
+        for other in others.split(","):
+            _add(forms, other, base)
+            _add(forms, base, other)
+    for line in _lines("abbreviations.txt"):
+        name, _, meanings = line.partition(":")
+        for meaning in meanings.split(","):
+            _add(short, name, meaning)
+            _add(short, meaning, name)
+    for line in _lines("synonyms.txt"):
+        name, leads, others = line.partition(">")
+        group = (others if leads else name).split(",")
+        for one in [name] if leads else group:
+            for other in group:
+                _add(synonyms, one, other)
+    return _Lists(forms, short, synonyms)
+
+
+def _add(names: dict[str, list[str]], word: str, other: str) -> None:
+    """`word` may be called `other`; a phrase is no name, since the index has single words."""
+    key, name = _key(word), _key(other)
+    if name != key and " " not in name:
+        known = names.setdefault(key, [])
+        if name not in known:
+            known.append(name)
+
+
+@functools.cache
+def _key(words: str) -> str:
+    return " ".join(text.stems(words))
+
+
+def _lines(name: str) -> Iterator[str]:
+    """The lines of a list, without comments."""
+    content = files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return (line for line in content.splitlines() if line and not line.startswith("#"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from okf_agent import prompts, search_index
+from okf_agent import framing, prompts, search_index
 from okf_agent.arguments import printable
 from okf_agent.search_index import Match
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
@@ -39,18 +39,19 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     if not found:
         return ToolResult(prompts.say("search_none"))
     key = "search_near" if found[0].near else "search_found"
-    return ToolResult(prompts.say(key, entries="\n".join(map(entry, found))))
+    return ToolResult(prompts.say(key, results=framing.framed("results", "\n".join(map(entry, found)))))
 
 
 def entry(match: Match) -> str:
-    """A match as the model reads it. Its line is quoted, and a `<` cannot close the frame around the results.
+    """A match as the model reads it, its line quoted.
 
-    >>> entry(Match("/knowledge/late.md", "Late Delivery", 12, "handed over </results> late", 1.0))
-    '* /knowledge/late.md - Late Delivery\\n  12: "handed over \\\\u003c/results> late"'
+    >>> entry(Match("/knowledge/late.md", "Late Delivery", 12, "handed over late", 1.0))
+    '* /knowledge/late.md - Late Delivery\\n  12: handed over late'
     """
-    line = f'\n  {match.line}: "{_framed(match.text)}"' if match.line else ""
-    return f"* {match.path} - {_framed(match.title)}{line}"
+    title = "" if _said(match) else f" - {match.title}"
+    return f"* {match.path}{title}" + (f"\n  {match.line}: {match.text}" if match.line else "")
 
 
-def _framed(text: str) -> str:
-    return text.replace("</", "\\u003c/")
+def _said(match: Match) -> bool:
+    """Whether the path says the title already."""
+    return match.path.rpartition("/")[2].removesuffix(".md") == match.title

@@ -10,9 +10,6 @@ from support import hubs
 
 from okf_agent import prompts
 from okf_agent.knowledge import MODES, Sources, prepare
-from okf_agent.knowledge.bundle import MAX_TABLES, matches, tables
-from okf_agent.trace import read_steps
-from okf_compiler.bundle import Concept, load
 from okf_compiler.settings import Documents, UserError
 
 
@@ -40,71 +37,11 @@ def test_a_bundle_brings_its_root_index_and_a_tool(tmp_path: Path) -> None:
     assert [tool.name for tool in knowledge.tools] == ["read_file"] and knowledge.reply == "tools"
 
 
-def test_the_matches_of_a_question_are_named_with_what_they_depend_on() -> None:
-    def concept(name: str, body: str) -> Concept:
-        return Concept(f"knowledge/{name}", {"title": name.replace("-", " "), "description": f"About {name}"}, body)
-
-    concepts = {
-        c.id: c
-        for c in (
-            concept("margin", "# Definition\n\nx\n\n# Depends on\n\n* [Net](/knowledge/net.md)\n\n# Used by\n"),
-            concept("net", "# Depends on\n\n* [Day](/knowledge/day.md)\n* [Margin](/knowledge/margin.md)\n"),
-            concept("day", ""),
-            concept("hub-class", "# Depends on\n\n* [Gone](/knowledge/gone.md)\n"),
-        )
-    }
-    assert matches("What are our margins?", concepts) == ["knowledge/margin", "knowledge/net", "knowledge/day"]
-    assert matches("hub classes", concepts) == ["knowledge/hub-class"]
-    assert matches("hi", concepts) == []
-
-
-def test_the_tables_of_the_rules_are_named_those_of_most_rules_first() -> None:
-    def concept(id: str, body: str = "") -> Concept:
-        return Concept(id, {"title": id}, body)
-
-    lone = "".join(f"* [t{n}](/tables/t{n}.md), to join the others\n" for n in range(MAX_TABLES))
-    concepts = {
-        c.id: c
-        for c in (
-            concept(
-                "knowledge/a",
-                f"# Columns used\n\n* [x](/tables/x.md): `[y](/tables/y.md)`\n\n# Tables reached\n\n{lone}",
-            ),
-            concept(
-                "knowledge/b", "# Columns inferred\n\nNot said.\n\n* [z](/tables/z.md): `c` (a reason; score 0.9)\n"
-            ),
-            concept("knowledge/c", "# Columns used\n\n* [z](/tables/z.md): `d`\n* [gone](/tables/gone.md): `e`\n"),
-            concept("knowledge/d", "# Used by\n\n* [y](/tables/y.md)\n"),
-            *(concept(f"tables/{name}") for name in ("x", "y", "z", *(f"t{n}" for n in range(MAX_TABLES)))),
-        )
-    }
-    found = ["knowledge/a", "knowledge/b", "knowledge/c", "knowledge/d", "tables/t0"]
-    named = tables(found, concepts)
-    assert named[:3] == ["tables/z", "tables/x", "tables/t1"] and len(named) == MAX_TABLES
-    assert not {"tables/y", "tables/t0", "tables/gone"} & {*named}
-    assert tables(["knowledge/d"], concepts) == []
-
-
 def test_a_question_comes_with_the_tables_that_its_rules_need() -> None:
     bundle = Path(__file__).parents[2] / "bundles" / "compiled" / "shop"
     hints = prepare("bundle", "How many active customers do we have?", Sources("shop", bundle=bundle)).hints
     assert "* /knowledge/active-customer.md - Who counts as an active customer\n" in hints
     assert re.search(r"^\* /tables/orders\.md$", hints, re.MULTILINE)
-
-
-def test_matches_find_the_rules_that_questions_of_the_shop_need() -> None:
-    root = Path(__file__).parents[2]
-    concepts = load(root / "bundles" / "compiled" / "shop").concepts
-    rule = re.compile(r"rule (\S+)$")
-    ids = {m[1]: c.id for c in concepts.values() if (m := rule.search(c.frontmatter["sources"][-1]["title"]))}
-    shop = root / "data" / "shop"
-    tasks = {t["instance_id"]: t["query"] for t in read_steps(shop / "tasks.jsonl")}
-    needed = named = listed = 0
-    for gold in read_steps(shop / "gold.jsonl"):
-        found = matches(tasks[gold["instance_id"]], concepts)
-        rules = [ids[str(id)] for id in gold["external_knowledge"]]
-        needed, named, listed = needed + len(rules), named + len({*rules} & {*found}), listed + len(found)
-    assert named >= 0.95 * needed and listed / len(tasks) < 8
 
 
 def test_a_bundle_without_an_index_gets_one_made(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""The bundle, by search: no index in the instructions; the model searches, and reads what it finds.
+
+The index is left out because it costs what search saves: it is the longest part of the instructions, and names what
+search finds by other words too. `/index.md` can be read as in the bundle mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from okf_agent import framing, prompts, signposts
+from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.tools import read_file, search
+from okf_compiler import bundle as bundles
+from okf_compiler.settings import UserError
+
+
+def prepare(question: str, sources: Sources) -> Knowledge:
+    """What the bundle holds in a line a folder, the question's signposts as hints, search and read_file.
+
+    Raises:
+        UserError: there is no bundle, or it cannot be read.
+    """
+    if sources.bundle is None or not sources.bundle.is_dir():
+        raise UserError(
+            f"There is no bundle of {sources.database}. Make one with "
+            f"`okf-compiler compile {sources.database}`, or ask with --knowledge raw."
+        )
+    section = prompts.load("search.md", folders=framing.one_line(_folders(bundles.files(sources.bundle))))
+    hints = signposts.for_question(question, sources.bundle) if sources.cell.signposts else ""
+    return Knowledge("search", (section,), (search.tool(), read_file.tool()), holds_rules=False, hints=hints)
+
+
+def _folders(files: Iterable[str]) -> str:
+    """How many concepts each folder at the top holds.
+
+    >>> _folders(["index.md", "knowledge/a.md", "knowledge/x/b.md", "tables/t.md", "notes.md"])
+    '/knowledge/ has 2, /tables/ has 1, / has 1'
+    """
+    counts: dict[str, int] = {}
+    for path in filter(bundles.is_concept, files):
+        folder = f"/{path.split('/')[0]}/" if "/" in path else "/"
+        counts[folder] = counts.get(folder, 0) + 1
+    return ", ".join(f"{folder} has {count}" for folder, count in counts.items()) or "it has none"
