@@ -8,6 +8,7 @@ has run, or in a reason why there is none.
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -50,6 +51,8 @@ REPEATED_STEPS = 3
 """Steps in a row that only repeat earlier calls, after which it comes too; the one before is nudged."""
 KEPT_CHARS = 400
 """Of a tool result that is shortened."""
+NULL_COMPARED = re.compile(r"(?:[<>!]=|<>|[=<>])\s*NULL\b", re.IGNORECASE)
+"""Never true, and no error: small models write it for IS NULL."""
 RECENT_RESULTS = 2
 """Tool results at the end of the conversation that are shortened last of all."""
 
@@ -100,6 +103,7 @@ class _Loop:
         on_event: Callable[[Event], None],
     ) -> None:
         self.model = model
+        self.knowledge = knowledge
         self.context = context
         self.limits = limits
         self.on_event = on_event
@@ -107,10 +111,11 @@ class _Loop:
         """Calls made, and the texts of those that failed, as far as the conversation still shows them."""
         self.tally = Tally()
         self.started = time.monotonic()
-        self.tools = (*knowledge.tools, run_sql.tool(context.max_rows), submit_answer.tool())
-        self.messages = _first_messages(question, knowledge, context)
+        self.tools = tools_of(knowledge, context)
+        self.messages = first_messages(question, knowledge, context)
         # Rules that are pasted count as seen as those that are read do; so does what was said before.
-        told = [str(message["content"]) for message in self.messages[1:]]
+        alone = knowledge.reply == "sql"  # one message, which begins with what the sections hold
+        told = [question.text] if alone else [str(message["content"]) for message in self.messages[1:]]
         for text in (*knowledge.sections, *told) if knowledge.holds_rules else told:
             context.evidence.add_text(text)
         self.emit(Instructions(tuple(self.messages)))
@@ -213,19 +218,21 @@ class _Loop:
     # One reply with SQL.
 
     def one_reply(self) -> StopReason:
-        """A reply that holds the SQL, and one more if that SQL fails or gives nothing."""
+        """A reply that holds the SQL, and one more if it holds none, or SQL that fails or gives nothing.
+
+        What comes back is final, whatever it is; the first reply stands only where nothing comes back.
+        """
         reply = self.ask()
         check = self.check_reply(reply)
-        if check.problem and reply.content and not self.limit_reached():
-            self.messages.append(reply.message)
-            self.tell(prompts.say("repair", problem=check.problem))
+        problem = prompts.say("repair_no_sql") if not check.answer.sql else _problem(check)
+        if problem and self.knowledge.repair and not self.limit_reached():
+            if reply.content.strip():
+                self.messages.append(reply.message)
+            self.tell(problem)
             try:
-                repaired = self.check_reply(self.ask())
-            except (UserError, ContextOverflow, OutOfTime):
-                return self.finish(check)
-            # A repair that fails does not replace a query that ran.
-            if check.answer.checked == "error" or repaired.answer.checked not in ("error", "not_run"):
-                check = repaired
+                check = self.check_reply(self.ask())
+            except (UserError, ContextOverflow, OutOfTime) as error:
+                self.emit(Notice(f"there was no corrected reply: {error}"))
         return self.finish(check)
 
     def check_reply(self, reply: Reply) -> Check:
@@ -324,6 +331,7 @@ class _Loop:
 
     def tell(self, text: str) -> None:
         """Say something to the model outside of any tool result."""
+        text = framing.unmarked(text)  # an error may quote a cell
         self.messages.append({"role": "user", "content": text})
         self.emit(Told(self.context.step, text))
 
@@ -335,22 +343,40 @@ class _Loop:
         self.on_event(event)
 
 
-def _first_messages(question: Question, knowledge: Knowledge, context: Context) -> list[Message]:
+def tools_of(knowledge: Knowledge, context: Context) -> tuple[Tool, ...]:
+    """Those that the knowledge brings, then the two that every run has; submit_answer is the last."""
+    return (*knowledge.tools, run_sql.tool(context.max_rows), submit_answer.tool())
+
+
+def first_messages(question: Question, knowledge: Knowledge, context: Context) -> list[Message]:
     """The instructions with the knowledge, what was said before, and the question.
 
-    Instructions come first and hold nothing of the question, so that providers can cache them.
+    Instructions come first and hold nothing of the question, so that providers can cache them; where one reply is
+    asked for, everything is one message, and what is the same for many questions stands at its beginning.
     """
-    name = "instructions.md" if knowledge.reply == "tools" else "instructions_sql.md"
-    ready = "content_ready" if knowledge.reply == "tools" else "content_ready_sql"
-    content = prompts.say("content_none" if context.database is None else ready)
     knows = "\n\n".join(knowledge.sections)
-    system = prompts.load(name, database=question.database, content=content, knowledge=knows)
+    if knowledge.reply == "sql":
+        content = prompts.say("content_none_sql") if context.database is None else ""
+        asked = prompts.load(
+            knowledge.prompt, database=question.database, content=content, knowledge=knows, question=question.text
+        )
+        return [*question.conversation, {"role": "user", "content": printable(framing.unmarked(asked))}]
+    content = prompts.say("content_none" if context.database is None else "content_ready")
+    system = prompts.load("instructions.md", database=question.database, content=content, knowledge=knows)
     asked = f"{question.text}\n\n{knowledge.hints}" if knowledge.hints else question.text
     return [
         {"role": "system", "content": printable(framing.unmarked(system))},
         *question.conversation,
         {"role": "user", "content": printable(framing.unmarked(asked))},
     ]
+
+
+def _problem(check: Check) -> str:
+    """What a reply's SQL goes back with: the fact, and no hint of the result; "" for SQL that gave something."""
+    if not check.problem:
+        return ""
+    never = prompts.say("repair_null") if NULL_COMPARED.search(check.answer.sql) else ""
+    return prompts.say("repair", problem=f"{check.problem} {never}".rstrip())
 
 
 def _with_written_calls(reply: Reply, offered: Sequence[Tool]) -> Reply:

@@ -15,9 +15,9 @@ from okf_agent.config import Config, Price
 from okf_agent.prepare import Ready, Say, get_ready
 from okf_agent.providers import LOCAL
 from okf_agent.run import Event, Limits, Message, Question, Run
-from okf_agent.tools import Context
+from okf_agent.tools import Context, Queries
 from okf_compiler.bundle import bundle_hash
-from okf_compiler.settings import UserError
+from okf_compiler.settings import Documents, UserError
 
 LOCAL_NAME = "openai/local"
 """How its server is called, as one that speaks OpenAI's protocol; it costs nothing."""
@@ -187,6 +187,36 @@ def ask(asked: Asked, cell: Cell, workspace: Workspace, on_event: Callable[[Even
     return Outcome(run, header.run_id, record, line=line)
 
 
+def sources_of(
+    config: Config, database: str, documents: Documents | None, bundle: Path, cell: Cell
+) -> knowledge.Sources:
+    """Where a cell finds its knowledge of a database; the profile only where it is shown."""
+    profiles = config.settings.profiles / database
+    measured = profiles if profiles.is_dir() else None
+    return knowledge.Sources(
+        database,
+        documents,
+        bundle,
+        measured if cell.profiles else None,
+        cell,
+        values=measured,
+        hide=config.settings.hidden(database),
+        pack_tokens=config.agent.pack_tokens,
+    )
+
+
+def context_of(config: Config, sources: knowledge.Sources, database: Queries | None) -> Context:
+    """What the tools of a run work on, at its beginning."""
+    return Context(
+        sources.bundle,
+        database,
+        config.settings.database.max_rows,
+        sources.profiles,
+        values=sources.values,
+        hide=sources.hide,
+    )
+
+
 def _run(
     asked: Asked,
     cell: Cell,
@@ -200,9 +230,7 @@ def _run(
     ready = workspace.ready(asked.database, say)
     read = bundle_hash(ready.bundle) if cell.knowledge in knowledge.READ_BUNDLE else None
     recorder.update(bundle_hash=read, unsafe_role=bool(ready.unsafe))
-    profiles = config.settings.profiles / asked.database
-    measured = profiles if cell.profiles and profiles.is_dir() else None
-    sources = knowledge.Sources(asked.database, ready.documents, ready.bundle, measured, cell)
+    sources = sources_of(config, asked.database, ready.documents, ready.bundle, cell)
     text = f"{asked.text}\n\n{asked.hint}" if cell.hints and asked.hint else asked.text
 
     def both(event: Event) -> None:
@@ -213,7 +241,7 @@ def _run(
         Question(text, asked.database, asked.conversation),
         knowledge.prepare(cell.knowledge, asked.text, sources),
         workspace.model(cell.model, asked.repeat),
-        Context(ready.bundle, ready.database, config.settings.database.max_rows, measured),
+        context_of(config, sources, ready.database),
         Limits(
             max_steps=config.agent.max_steps,
             max_seconds=config.agent.max_seconds,

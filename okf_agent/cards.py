@@ -36,6 +36,8 @@ class ColumnCard:
 @dataclass(frozen=True)
 class TableCard:
     path: str
+    title: str
+    """The name as the catalogue has it: `Orders`, `sales.Orders`; profiles are kept by it."""
     name: str
     """As a query writes it."""
     description: str
@@ -91,7 +93,7 @@ def _table(concept: Concept, parts: Mapping[str, str]) -> TableCard:
         if link and condition:
             joins.append((link["path"], condition[2]))
     name, description = ".".join(map(sql_name, concept.title.split(".", 1))), concept.description
-    return TableCard(concept.path, name, description, tuple(columns), tuple(fields), tuple(joins))
+    return TableCard(concept.path, concept.title, name, description, tuple(columns), tuple(fields), tuple(joins))
 
 
 def _rule(concept: Concept, parts: Mapping[str, str]) -> RuleCard:

@@ -95,6 +95,8 @@ class AgentSection(Section):
     """How knowledge reaches the model: bundle, search, raw, schema or pack. The embedded model always takes pack."""
     signposts: bool = True
     """Name the paths that match the question beside it, where the model can read the bundle."""
+    pack_tokens: Positive = 12_000
+    """Tokens that a pack takes at most, about; the embedded model has a smaller limit of its own."""
     find_value: bool = False
     """Give the model the tool find_value, which says in which columns a value occurs; it needs a profile."""
 

@@ -257,6 +257,12 @@ def _llama_server(weights: Path) -> tuple[object, Running]:
     options.verbosity = 1
     options.cache_ram_mib = 256  # prompts kept for reuse: without a limit it grows to 8 GB
     options.no_extra_bufts = True  # repacked weights: 0.6 GB and 3 s more, and no faster where measured
+    # Threads of one step wait for each other: where other processes take a core from one of them, all stand still.
+    # Waiting asleep, and one core left free for writing, costs little when the machine is quiet and keeps the pace.
+    cores = os.cpu_count() or 1
+    options.cpuparams.n_threads = max(1, cores - 1)
+    options.cpuparams_batch.n_threads = cores
+    options.cpuparams.poll = options.cpuparams_batch.poll = 0
     server = xllamacpp.Server(options)
     return server, Running(os.getpid(), server.listening_address.rstrip("/") + path)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from okf_agent.cell import Cell
-from okf_agent.tools import Tool
+from okf_agent.tools import Tool, find_value
 from okf_compiler.settings import Documents, UserError, did_you_mean
 
 
@@ -23,6 +23,12 @@ class Sources:
     """The folder with what was measured in the data; None where nothing was, or where it is not shown."""
     cell: Cell = field(default_factory=lambda: Cell(""))
     """The switches."""
+    values: Path | None = None
+    """The folder with the value index: the same, also where profiles are not shown."""
+    hide: tuple[str, ...] = ()
+    """Columns kept back by now, measured or not."""
+    pack_tokens: int = 12_000
+    """Tokens of a pack, about."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,10 @@ class Knowledge:
     """Whether the sections hold rules, whose numbers an answer may use; an index only says where they are."""
     hints: str = ""
     """What stands after the question: knowledge that was chosen for it."""
+    prompt: str = "pack.md"
+    """Of a reply with SQL: the file of the one message, which takes the sections and the question."""
+    repair: bool = True
+    """Of a reply with SQL: whether one that fails, or gives nothing, goes back once."""
 
 
 Prepare: TypeAlias = Callable[[str, Sources], Knowledge]
@@ -54,16 +64,21 @@ def prepare(mode: str, question: str, sources: Sources) -> Knowledge:
     """
     if mode not in MODES:
         raise UserError(f"There is no knowledge mode {mode!r}{did_you_mean(mode, MODES)}", status=2)
-    return MODES[mode](question, sources)
+    prepared = MODES[mode](question, sources)
+    if sources.cell.find_value and prepared.reply == "tools" and find_value.offered(sources.values):
+        return replace(prepared, tools=(*prepared.tools, find_value.tool()))
+    return prepared
 
 
 # At the end, because the modes use the classes above.
-from okf_agent.knowledge import bundle, pack, raw  # noqa: E402
+from okf_agent.knowledge import bundle, pack, raw, schema, search  # noqa: E402
 
 MODES: dict[str, Prepare] = {
     "bundle": bundle.prepare,
     "pack": pack.prepare,
     "raw": raw.prepare,
+    "schema": schema.prepare,
+    "search": search.prepare,
 }
-READ_BUNDLE = frozenset({"bundle", "pack"})
+READ_BUNDLE = frozenset({"bundle", "search", "pack", "schema"})
 """The modes that read the bundle, so that a run's record names its content."""

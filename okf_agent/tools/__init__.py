@@ -37,6 +37,10 @@ class Context:
     """Rows of one query that the model sees."""
     profiles: Path | None = None
     """The folder with what was measured in the data; None where nothing was, or where it is not shown."""
+    values: Path | None = None
+    """The folder with the value index, for find_value; None where nothing was measured."""
+    hide: tuple[str, ...] = ()
+    """Columns kept back by now, measured or not."""
     evidence: Evidence = field(default_factory=Evidence)
     step: int = 0
     """The step under way; the loop counts it."""

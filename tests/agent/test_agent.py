@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -350,7 +351,15 @@ def test_one_reply_with_sql_is_an_answer_made_of_its_rows(ask: Asker) -> None:
         ("SELECT nmae FROM hubs", COUNT, COUNT, "ran"),
         ("SELECT nmae FROM hubs", "SELECT mane FROM hubs", "SELECT mane FROM hubs", "error"),
         ("SELECT id FROM hubs WHERE id > 9", COUNT, COUNT, "ran"),
-        ("SELECT id FROM hubs WHERE id > 9", "SELECT nmae FROM hubs", "SELECT id FROM hubs WHERE id > 9", "no_rows"),
+        ("SELECT max(used) FROM hubs WHERE id > 9", COUNT, COUNT, "ran"),
+        # What comes back is final, also where it is worse.
+        ("SELECT id FROM hubs WHERE id > 9", "SELECT nmae FROM hubs", "SELECT nmae FROM hubs", "error"),
+        (
+            "SELECT id FROM hubs WHERE id > 9",
+            "SELECT id FROM hubs WHERE id > 8",
+            "SELECT id FROM hubs WHERE id > 8",
+            "no_rows",
+        ),
     ],
 )
 def test_sql_that_fails_gets_one_repair_round(ask: Asker, first: str, second: str, sql: str, checked: str) -> None:
@@ -361,6 +370,44 @@ def test_sql_that_fails_gets_one_repair_round(ask: Asker, first: str, second: st
     assert run.tally.llm_calls == 2 and "```sql block" in last(endpoint)["content"]
 
 
+@pytest.mark.parametrize(
+    ("reply", "fact"),
+    [
+        ("```sql\nSELECT nmae FROM hubs\n```", 'column "nmae" does not exist'),
+        ("```sql\nSELECT id FROM hubs WHERE id > 9\n```", "no rows"),
+        ("```sql\nSELECT max(used) FROM hubs WHERE id > 9\n```", "a single NULL"),
+        ("```sql\nSELECT id FROM hubs WHERE id != NULL\n```", "compares with NULL by an operator, which is never true"),
+        ("I would count the hubs.", "no ```sql block"),
+        ("", "no ```sql block"),
+    ],
+)
+def test_a_reply_goes_back_with_the_fact(ask: Asker, reply: str, fact: str) -> None:
+    ask.knowledge = PACK
+    with Endpoint([text(reply), text(f"```sql\n{COUNT}\n```")]) as endpoint:
+        run = ask(endpoint)
+    assert fact in last(endpoint)["content"]
+    assert run.answer is not None and (run.answer.sql, run.answer.checked) == (COUNT, "ran")
+    ask.knowledge = replace(PACK, repair=False)
+    with Endpoint([text(reply)]) as endpoint:
+        run = ask(endpoint)
+    assert run.tally.llm_calls == 1 and run.answer is not None and run.answer.sql != COUNT
+
+
+def test_a_reply_that_gives_something_does_not_go_back(ask: Asker) -> None:
+    ask.knowledge = PACK
+    with Endpoint([text(f"```sql\n{COUNT}\n```\nIt counts.")]) as endpoint:
+        assert ask(endpoint).tally.llm_calls == 1
+
+
+def test_a_pack_is_one_message_that_ends_in_the_question(ask: Asker) -> None:
+    ask.knowledge = PACK
+    with Endpoint([text(f"```sql\n{COUNT}\n```")]) as endpoint:
+        ask(endpoint)
+    (message,) = endpoint.requests[0]["messages"]
+    assert message["role"] == "user" and PACK.sections[0] in message["content"]
+    assert message["content"].endswith(f"Question: {ASKED}")
+
+
 def test_a_repair_that_cannot_be_had_leaves_the_first_answer(ask: Asker) -> None:
     ask.knowledge = PACK
     with Endpoint([text("```sql\nSELECT nmae FROM hubs\n```"), error(400, "no more")]) as endpoint:
@@ -368,9 +415,10 @@ def test_a_repair_that_cannot_be_had_leaves_the_first_answer(ask: Asker) -> None
     assert run.stop_reason == "submitted" and run.answer is not None and run.answer.checked == "error"
 
 
-def test_a_reply_without_sql_declines(ask: Asker) -> None:
+def test_a_reply_without_sql_declines_when_it_is_said_twice(ask: Asker) -> None:
     ask.knowledge = PACK
-    with Endpoint([text("The data has no prices.")]) as endpoint:
+    with Endpoint([text("There are none."), text("The data has no prices.")]) as endpoint:
         run = ask(endpoint)
+    assert run.tally.llm_calls == 2
     assert run.stop_reason == "declined" and run.answer is not None
     assert run.answer.answer == "The data has no prices."

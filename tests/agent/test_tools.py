@@ -376,7 +376,12 @@ def test_other_text_is_no_call(text: str) -> None:
     [
         ("```sql\nSELECT 1\n```", "SELECT 1"),
         ("First:\n```\nSELECT 1\n```\nBetter:\n```sql\nSELECT 2\n```", "SELECT 2"),
+        ("```sql\nSELECT 1\n```\nIt gives:\n```\n1\n```", "SELECT 1"),
+        ("```json\n{}\n```\n```text\nSELECT 3\n```", "SELECT 3"),
         ("```sql\nSELECT 1", "SELECT 1"),
+        ("The query is SELECT 1;\nIt gives one.", "SELECT 1;"),
+        ("select 2", "select 2"),
+        ("I answer with care, and select nothing.", ""),
         ("WITH a AS (SELECT 1) SELECT * FROM a", "WITH a AS (SELECT 1) SELECT * FROM a"),
         ("The data has no prices.", ""),
     ],

@@ -1,0 +1,79 @@
+"""The tables as DDL and nothing else, no meanings and no rules: the floor that other modes are compared with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from okf_agent import cards, framing, prompts
+from okf_agent.cards import ColumnCard, TableCard
+from okf_agent.knowledge import Knowledge, Sources
+from okf_compiler.settings import UserError
+
+_NAME = r'(?:"(?:[^"]|"")+"|[^\s".=]+)'
+_PAIR = re.compile(
+    rf"(?P<left>{_NAME}(?:\.{_NAME})*)\.(?P<column>{_NAME}) = (?P<right>{_NAME}(?:\.{_NAME})*)\.(?P<other>{_NAME})"
+)
+_TYPE = re.compile(
+    r"\A(?P<type>.*?)(?:, one of (?P<labels>'.*'))?(?:, (?P<key>primary key(?: \(part\))?))?(?P<filled>, not null)?"
+    r"(?:, default (?P<default>.*?))?(?:, generated: (?P<generated>.*))?\Z",
+    re.DOTALL,
+)
+"""A type cell as the compiler writes it."""
+
+
+def prepare(_question: str, sources: Sources) -> Knowledge:
+    """The DDL as one section, made from the bundle's tables; no tool beside the common ones.
+
+    Raises:
+        UserError: there is no bundle, it cannot be read, or none of its tables has columns.
+    """
+    if sources.bundle is None or not sources.bundle.is_dir():
+        raise UserError(
+            f"There is no bundle of {sources.database}. Make one with `okf-compiler compile {sources.database}`."
+        )
+    tables = [table for table in cards.read(sources.bundle).tables.values() if table.columns]
+    if not tables:
+        raise UserError(
+            f"No table in the bundle {sources.bundle} has a list of columns, so it has no schema to show. "
+            "Ask with --knowledge bundle."
+        )
+    section = prompts.load("schema.md", schema=framing.inside("\n\n".join(map(create_table, tables))))
+    return Knowledge("schema", (section,), holds_rules=False)
+
+
+def create_table(table: TableCard) -> str:
+    """A table as DDL, its columns and keys, without a word of what they mean."""
+    lines = [*map(_column, table.columns)]
+    key = [column.name for column in table.columns if _parts(column)["key"]]
+    if key:
+        lines.append(f"PRIMARY KEY ({', '.join(key)})")
+    lines += dict.fromkeys(_foreign_keys(table))  # one that refers to its own table is a join twice
+    return f"CREATE TABLE {table.name} (\n  " + ",\n  ".join(lines) + "\n);"
+
+
+def _parts(column: ColumnCard) -> dict[str, str]:
+    found = _TYPE.fullmatch(column.type)
+    return {name: value or "" for name, value in found.groupdict().items()} if found else {"type": column.type}
+
+
+def _column(column: ColumnCard) -> str:
+    parts = _parts(column)
+    kind = f"enum ({parts['labels']})" if parts["labels"] else parts["type"].replace("USER-DEFINED", "enum")
+    generated = (
+        ""
+        if not parts["generated"]
+        else " GENERATED"
+        + (" AS IDENTITY" if parts["generated"] == "identity" else f" ALWAYS AS ({parts['generated']})")
+    )
+    default = f" DEFAULT {parts['default']}" if parts["default"] else ""
+    return f"{column.name} {kind}{' NOT NULL' if parts['filled'] else ''}{default}{generated}".replace("  ", " ")
+
+
+def _foreign_keys(table: TableCard) -> Iterator[str]:
+    """The joins that start from this table; the others are those of other tables."""
+    for _, condition in table.joins:
+        pairs = [found.groupdict() for part in condition.split(" AND ") if (found := _PAIR.fullmatch(part))]
+        if pairs and all(pair["left"] == table.name for pair in pairs):
+            columns, others = (", ".join(pair[side] for pair in pairs) for side in ("column", "other"))
+            yield f"FOREIGN KEY ({columns}) REFERENCES {pairs[0]['right']} ({others})"

@@ -1,0 +1,4 @@
+"""What a pack is made of: `rank` scores tables and rules, `choose` takes what fits, `write` puts it in words.
+
+`shape` says how large a pack is and how it is written: once for large models, once for the embedded one.
+"""
