@@ -10,6 +10,7 @@ import importlib
 import json
 import logging
 import os
+import sys
 import threading
 import time
 import uuid
@@ -78,7 +79,8 @@ class Reply:
 
 def start_import() -> None:
     """Import LiteLLM in the background, so that it is there when the first call needs it."""
-    threading.Thread(target=_litellm, name="import-litellm", daemon=True).start()
+    if "litellm" not in sys.modules:
+        threading.Thread(target=_litellm, name="import-litellm", daemon=True).start()
 
 
 class Replies(Protocol):

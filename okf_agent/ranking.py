@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
@@ -39,6 +40,7 @@ def words(text: str) -> list[str]:
     return [stem(piece) for piece in pieces if piece not in STOP_WORDS]
 
 
+@functools.lru_cache(1 << 16)  # the same words come with every question
 def stem(word: str) -> str:
     """An English word without the endings of plural and verb forms; others mostly as they are.
 

@@ -8,6 +8,7 @@ is written to its steps file first and to runs.jsonl after, so that none is lost
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -366,6 +367,11 @@ def _new_id() -> str:
 
 def versions() -> dict[str, str]:
     """The versions of what made a run, as far as they are known."""
+    return dict(_versions())
+
+
+@functools.cache  # finding them out takes as long as a query does
+def _versions() -> Mapping[str, str]:
     found = {"python": platform.python_version()}
     for name in (DISTRIBUTION, "litellm", "psycopg"):
         try:
