@@ -114,9 +114,18 @@ def choose_cell(
     choice = choose_model(model, config.model.name, config.model.api_base)
     if choice.notice:
         say(choice.notice)
-    configured = LOCAL_MODE if choice.name == LOCAL else config.agent.knowledge
+    return configured_cell(config, choice.name, knowledge, without)
+
+
+def configured_cell(config: Config, model: str, knowledge: str | None = None, without: str = "") -> Cell:
+    """The cell of a model, whose key is not asked for.
+
+    Raises:
+        UserError: names do not exist or do not go together.
+    """
+    configured = LOCAL_MODE if model == LOCAL else config.agent.knowledge
     cell = Cell(
-        choice.name,
+        model,
         knowledge or configured,
         find_value=config.agent.find_value,
         signposts=config.agent.signposts,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from okf_agent import cli_eval, cli_init, cli_mcp, cli_runs, cli_server
+from okf_agent import cli_context, cli_eval, cli_init, cli_mcp, cli_runs, cli_server
 from okf_agent.cli_options import (
     bundle_option,
     chart_option,
@@ -113,8 +113,11 @@ def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
     from okf_agent.prepare import find_bundle
     from okf_agent.tools import Context, read_file
 
-    folder, _ = find_bundle(configured(), db, bundle, _say)
-    _print_result(read_file.run({"paths": list(paths)}, Context(bundle=folder)))
+    config = configured()
+    folder, _ = find_bundle(config, db, bundle, _say)
+    hide = config.settings.hidden(db)
+    context = Context(bundle=folder, profiles=config.settings.profiles / db, hide=hide)
+    _print_result(read_file.run({"paths": list(paths)}, context))
 
 
 @commands.command()
@@ -154,6 +157,7 @@ def completion(shell: str) -> None:
 
 EXTRA = (cli_eval.evaluation, cli_eval.data)
 for command in (
+    cli_context.context,
     cli_init.init,
     cli_server.prepare,
     cli_server.doctor,

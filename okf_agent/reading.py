@@ -16,6 +16,7 @@ import yaml
 
 from okf_agent import prompts
 from okf_compiler import bundle as bundles
+from okf_compiler.concepts import TABLE_TYPE
 
 MAX_FILE_BYTES = 5_000_000
 PIECE_CHARS = 40_000
@@ -35,6 +36,8 @@ class Reading:
     text: str
     failed: bool = False
     start: int = 0
+    table: str = ""
+    """The table that the file is about, as the catalogue names it; "" for other files, and for later pieces."""
 
     @property
     def is_index(self) -> bool:
@@ -60,7 +63,8 @@ def read(root: Path, asked: str) -> Reading:
         problem = error.strerror or type(error).__name__
         return Reading(asked, prompts.say("file_unreadable", problem=problem), failed=True)
     bundle_path = f"/{file.relative_to(root).as_posix()}".removesuffix("/.") or "/"
-    return Reading(bundle_path, _piece(bundle_path, brief(text), start), start=start)
+    table = "" if start else _table(text)
+    return Reading(bundle_path, _piece(bundle_path, brief(text), start), start=start, table=table)
 
 
 def brief(text: str) -> str:
@@ -73,6 +77,18 @@ def brief(text: str) -> str:
     if head:
         text = text[: head.start(1)] + _PROVENANCE.sub("", head[1]) + text[head.end(1) :]
     return _LINK.sub(_path_alone, text)
+
+
+def _table(text: str) -> str:
+    """The title of a concept of a table; "" for anything else."""
+    head = _HEAD.match(text)
+    if head is None or TABLE_TYPE not in head[1]:
+        return ""
+    try:
+        found = yaml.load(head[1], Loader=yaml.CSafeLoader)
+    except yaml.YAMLError:
+        return ""
+    return str(found.get("title", "")) if isinstance(found, dict) and found.get("type") == TABLE_TYPE else ""
 
 
 def _path_alone(link: re.Match[str]) -> str:

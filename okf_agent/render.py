@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from okf_agent.framing import in_json
 from okf_compiler.inert import ACTIVE, inert
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def fitted(result: QueryResult, max_chars: int = MODEL_CHARS) -> QueryResult:
 
 
 def for_program(result: QueryResult) -> dict[str, Any]:
-    """The rows as JSON values: cells are PostgreSQL's own text or null; `rows_total` is null if they were not counted."""
+    """The rows as JSON values: cells are PostgreSQL's own text or null; `rows_total` is null if it was not counted."""
     columns = [{"name": name, "type": kind} for name, kind in zip(result.columns, result.types, strict=True)]
     cut = [{"row": r, "column": c, "characters": length} for (r, c), length in result.cut.cells.items()]
     return {
@@ -173,7 +174,7 @@ def _json_cell(cell: str | None, type: str) -> str:
 
 
 def _json_string(text: str) -> str:
-    return ACTIVE.sub(_json_escape, json.dumps(text, ensure_ascii=False))
+    return in_json(ACTIVE.sub(_json_escape, json.dumps(text, ensure_ascii=False)))
 
 
 def _json_escape(match: re.Match[str]) -> str:

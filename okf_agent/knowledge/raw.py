@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from okf_agent import prompts
+from okf_agent import framing, prompts
 from okf_agent.knowledge import Knowledge, Sources
 from okf_compiler.settings import UserError
 
@@ -23,9 +23,9 @@ def prepare(_question: str, sources: Sources) -> Knowledge:
                         "Ask with --knowledge bundle.")  # fmt: skip
     section = prompts.load(
         "raw.md",
-        schema=_text(documents.schema),
-        meanings=_text(documents.meanings),
-        rules=_text(documents.rules),
+        schema=framing.inside(_text(documents.schema)),
+        meanings=framing.inside(_text(documents.meanings)),
+        rules=framing.inside(_text(documents.rules)),
     )
     return Knowledge("raw", (section,))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from okf_agent import prompts, reading
+from okf_agent import framing, prompts, reading
+from okf_agent.measured import of_table
+from okf_agent.reading import Reading
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
 
 
@@ -37,10 +39,22 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         else:
             if found.key in context.files:
                 text = prompts.say("file_known")
-            elif not found.is_index:
-                context.evidence.add_text(text)
+            else:
+                text = _new(found, context)
             context.files.add(found.key)
             files.append(found.path)
-        parts.append(f"=== {found.path} ===\n{text}")
+        parts.append(framing.under(found.path, text))
         data.append({"path": found.path, "error" if found.failed else "text": text})
     return ToolResult("\n\n".join(parts), not files, tuple(files), failed, data={"files": data})
+
+
+def _new(found: Reading, context: Context) -> str:
+    """The text of a file that the run has not seen, and what was measured in the table that it is about.
+
+    An index only says what there is, and what was measured may have changed: neither grounds an answer.
+    """
+    if not found.is_index:
+        context.evidence.add_text(found.text)
+    measured = of_table(context.profiles, found.table, context.hide) if found.table else ""
+    text = framing.beneath(found.text)
+    return f"{text.rstrip()}\n\n{measured}" if measured else text
