@@ -134,7 +134,11 @@ def _values(connection: psycopg.Connection[Any], place: str, table: Table, colum
     """What the value index is to hold of a column."""
     held = _column(table, column)
     types = ("text", "character", "citext", "name")
-    is_text = "string" in column.type if column.path else held.type.startswith(types) or bool(held.enum_labels)
+    is_text = (
+        "string" in column.type and "object" not in column.type
+        if column.path
+        else held.type.startswith(types) or bool(held.enum_labels)
+    )
     if "[" in held.type or not is_text or column.distinct > 5_000:
         return {}
     text = _text(table, column)
