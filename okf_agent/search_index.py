@@ -10,7 +10,7 @@ import difflib
 import hashlib
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import tantivy
 from filelock import Timeout
 
 from okf_agent.search import text, words
-from okf_agent.search.store import FIELDS, BrokenIndex, Store, guarded, scan
+from okf_agent.search.store import FIELDS, BrokenIndex, Stamp, Store, guarded, scan
 from okf_compiler import swap
 from okf_compiler.inert import inert
 from okf_compiler.settings import UserError
@@ -107,13 +107,14 @@ class Index:
         with self._lock:
             if self._store.index is None or time.monotonic() >= self._next_look:
                 begin = time.monotonic()
-                self._follow()
-                self._next_look = time.monotonic() + _LOOKING_SHARE * (time.monotonic() - begin)
+                stamps = self._scan()
+                cost = time.monotonic() - begin
+                self._follow(stamps)
+                self._next_look = time.monotonic() + _LOOKING_SHARE * cost
             assert self._store.index is not None
             return self._store.index, self._store.index.searcher()
 
-    def _follow(self) -> None:
-        stamps = self._scan()
+    def _follow(self, stamps: Mapping[str, Stamp]) -> None:
         try:
             self._store.follow(stamps)
         except (OSError, Timeout, BrokenIndex):
@@ -121,7 +122,7 @@ class Index:
             self._store = Store(self.bundle, None)
             self._store.follow(stamps)
 
-    def _scan(self) -> dict[str, tuple[int, int]]:
+    def _scan(self) -> dict[str, Stamp]:
         try:
             try:
                 return scan(self.bundle)

@@ -37,7 +37,7 @@ _SMALL_WORDS = frozenset(
         about after again also am been before being but came can come comes coming could did didn doing don done down
         during else ever few get gets getting give given gives go goes going gone got had having he her here him his
         if itself just keep keeps kept let like likes ll lot lots made make makes making may might more must need needs
-        never new no nor not now off once one only other others over own please put really s same say says she should
+        never no nor not now off once one only other others over own please put really s same say says she should
         so some still such sure t take takes tell then thing things those through too took tried try under until up us
         used uses using ve very want wants way well went were while without would yet
         """,
@@ -79,13 +79,13 @@ def stems(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """The words of a question that say something, each once; all of them where none does.
+    """The words of a question that say something, each once.
 
     >>> words("How many avgBaskets are there?")
     ['avg', 'baskets']
     """
     found = dict.fromkeys(_analyzers()[1].analyze(_CAMEL.sub(" ", text)))
-    return [word for word in found if word not in STOPS] or [*found]
+    return [word for word in found if word not in STOPS]
 
 
 @functools.lru_cache(maxsize=50_000)
@@ -108,7 +108,10 @@ def document(text: str, id: str) -> Document:
     """The parts of a concept's text; a file without frontmatter that can be read is all body."""
     front, body, _ = _split(text)
     values = _values(front)
-    title, description = (str(values.get(key) or "") for key in ("title", "description"))
+    title, description = (
+        "" if value is None or isinstance(value, list | dict) else str(value)
+        for value in (values.get("title"), values.get("description"))
+    )
     synonyms = values.get("synonyms")
     names = tuple(str(name) for name in synonyms) if isinstance(synonyms, list) else ()
     return Document(title or id.rpartition("/")[2], description, names, body)

@@ -49,7 +49,7 @@ def entry(match: Match) -> str:
     '* /knowledge/late.md - Late Delivery\\n  12: handed over late'
     """
     title = "" if _said(match) else f" - {match.title}"
-    return f"* {match.path}{title}" + (f"\n  {match.line}: {match.text}" if match.line else "")
+    return f"* {framing.one_line(match.path)}{title}" + (f"\n  {match.line}: {match.text}" if match.line else "")
 
 
 def _said(match: Match) -> bool:
