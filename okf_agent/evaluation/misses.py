@@ -21,14 +21,15 @@ READING_MODES = ("bundle", "search")
 """Modes in which the model chooses what it reads."""
 FORGIVEN = {
     "column order": "wrong output columns",
-    "extra column": "wrong output columns",
+    "extra columns": "wrong output columns",
+    "duplicates": "wrong grain or join",
     "row order": "order",
-    "tie": "order",
-    "order": "order",
+    "ties": "order",
     "letter case": "wrong value",
-    "digit": "formula differs",
+    "spaces": "wrong value",
+    "last digit": "formula differs",
 }
-"""What the lenient verdict forgave -> the class of the miss; the first that occurs in a difference's text."""
+"""What the lenient verdict forgave (scorers/lenient.py) -> the class of the miss; the first one found counts."""
 SHOWN = 4
 
 
@@ -114,6 +115,8 @@ def _error(case: Case) -> str:
     record, answer = case.record, case.record.get("answer")
     if isinstance(answer, Mapping) and answer.get("checked") == "error":
         return _joined("the answer's SQL fails", case.reason or _text(answer, "answer"))
+    if case.reason.startswith("the query fails"):
+        return case.reason
     if record.get("stop_reason") in ("error", "interrupted") and not case.sql:
         return _joined("the run ended without an answer", _text(record, "error") or str(record["stop_reason"]))
     return ""
@@ -137,8 +140,8 @@ def _answered(case: Case) -> str:
 def _form(case: Case) -> str | Miss:
     if not case.lenient:
         return ""
-    for words, kind in FORGIVEN.items():
-        if any(words in difference for difference in case.differences):
+    for difference, kind in FORGIVEN.items():
+        if difference in case.differences:
             return Miss(kind, f"right but for {'; '.join(case.differences)}")
     return f"right but for {'; '.join(case.differences) or 'its form'}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb, floor
 
 CONFIDENCE = 0.95
@@ -43,6 +44,7 @@ class Stability:
         return (self.always_right + self.always_wrong) / self.tasks if self.tasks else None
 
 
+@lru_cache(maxsize=4096)
 def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval:
     """The score interval of a share (Wilson 1927, JASA 22:209-212, without continuity correction), by SciPy.
 

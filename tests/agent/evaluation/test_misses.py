@@ -109,6 +109,9 @@ RULES = ("/knowledge/active-customer.md", "/knowledge/valid-order.md")
 RUNS = [
     # record, other facts of the case, class, a piece of the evidence
     (record(answer=FAILED), {"reason": "column nope does not exist"}, "error", "nope does not exist"),
+    (record(COUNT), {"reason": "the query fails: no column x"}, "error", "no column x"),
+    (record(COUNT), {"lenient": True, "differences": ("duplicates",)}, GRAIN, "duplicates"),
+    (record(COUNT), {"lenient": True, "differences": ("number as text",)}, OUTPUT, "number as text"),
     (record(answer=None, stop_reason="error", error="the provider said no"), {}, "error", "the provider said no"),
     (record(answer=None, stop_reason="interrupted"), {}, "error", "interrupted"),
     (record(answer=None, stop_reason="step_limit"), {}, "gave up", "step_limit"),

@@ -1,0 +1,287 @@
+"""An evaluation in figures: what its report, `compare` and `show` say, worked out from its records alone."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean, median
+from typing import Any, Protocol
+
+from okf_agent.evaluation import contamination
+from okf_agent.evaluation.misses import KINDS, Miss
+from okf_agent.evaluation.navigation import Navigation
+from okf_agent.evaluation.statistics import (
+    Interval,
+    Stability,
+    mcnemar,
+    mean_pass_at_k,
+    paired_difference,
+    stability,
+    wilson,
+)
+from okf_agent.evaluation.store import Evaluation
+
+UNKNOWN_MISS = Miss("not classified", "")
+
+
+class Explains(Protocol):
+    """What knows gold: `explain.Explainer`. Figures can be had without."""
+
+    def miss(self, run: Mapping[str, Any], score: Mapping[str, Any]) -> Miss | None: ...
+    def navigation(self, run: Mapping[str, Any]) -> Navigation | None: ...
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One run with its score; a run that was not scored has an empty one."""
+
+    run: Mapping[str, Any]
+    score: Mapping[str, Any]
+    miss: Miss | None = None
+    navigation: Navigation | None = None
+
+    @property
+    def task_id(self) -> str:
+        return str(self.run["task_id"])
+
+    @property
+    def cell(self) -> str:
+        return cell_name(self.run)
+
+    @property
+    def repeat(self) -> int:
+        return int(self.run.get("repeat") or 1)
+
+    @property
+    def strict(self) -> bool | None:
+        """None: it is not known whether the answer is right."""
+        value = self.score.get("strict")
+        return value if isinstance(value, bool) else None
+
+    @property
+    def tokens(self) -> int:
+        return int(self.run.get("input_tokens") or 0) + int(self.run.get("output_tokens") or 0)
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """What one cell did, over all its runs."""
+
+    name: str
+    settings: Mapping[str, Any]
+    runs: Sequence[Scored]
+    mark: contamination.Mark | None = None
+
+    @cached_property
+    def scored(self) -> list[Scored]:
+        return [run for run in self.runs if run.strict is not None]
+
+    @cached_property
+    def accuracy(self) -> Interval:
+        return share(self.scored, "strict")
+
+    @cached_property
+    def lenient(self) -> Interval:
+        return share(self.scored, "lenient")
+
+    @cached_property
+    def tuning(self) -> Interval:
+        return share([run for run in self.scored if not run.score.get("holdout")], "strict")
+
+    @cached_property
+    def holdout(self) -> Interval:
+        return share([run for run in self.scored if run.score.get("holdout")], "strict")
+
+    @property
+    def gold_errors(self) -> int:
+        return sum(bool(run.score.get("gold_error")) for run in self.runs)
+
+    @cached_property
+    def cost(self) -> float | None:
+        """Mean dollars of the runs whose whole cost is known; None if there is none."""
+        known = [float(c) for run in self.runs if (c := run.run.get("cost_usd")) is not None]
+        return fmean(known) if known else None
+
+    @property
+    def cost_unknown(self) -> int:
+        return sum(run.run.get("cost_usd") is None for run in self.runs)
+
+    @cached_property
+    def seconds(self) -> float | None:
+        return _median(run.run.get("seconds") for run in self.runs)
+
+    @cached_property
+    def tokens(self) -> float | None:
+        return _median(run.tokens for run in self.runs)
+
+    @cached_property
+    def steps(self) -> float | None:
+        return _median(run.run.get("llm_calls") for run in self.runs)
+
+    @property
+    def cached_calls(self) -> int:
+        return sum(int(run.run.get("cached_calls") or 0) for run in self.runs)
+
+    @cached_property
+    def stability(self) -> Stability:
+        return stability(self.verdicts.values())
+
+    def pass_at(self, k: int) -> float | None:
+        return mean_pass_at_k(self.verdicts, k)
+
+    @cached_property
+    def verdicts(self) -> dict[str, list[bool]]:
+        """The strict verdicts of each task."""
+        found: dict[str, list[bool]] = defaultdict(list)
+        for run in self.scored:
+            found[run.task_id].append(bool(run.strict))
+        return dict(found)
+
+    @cached_property
+    def misses(self) -> Counter[str]:
+        return Counter(run.miss.kind for run in self.runs if run.miss)
+
+    def mean(self, name: str) -> float | None:
+        """The mean of a figure of the scores that have it, such as knowledge_recall."""
+        known = [float(value) for run in self.runs if (value := run.score.get(name)) is not None]
+        return fmean(known) if known else None
+
+    @cached_property
+    def reads(self) -> float | None:
+        """Mean files a run opened, indexes included."""
+        return fmean(len(run.run.get("files_opened") or ()) for run in self.runs) if self.runs else None
+
+    @cached_property
+    def failed_reads(self) -> float | None:
+        return fmean(int(run.run.get("failed_reads") or 0) for run in self.runs) if self.runs else None
+
+    @cached_property
+    def detours(self) -> float | None:
+        """Mean concepts that a run read and did not need."""
+        found = [len(run.navigation.detours) for run in self.runs if run.navigation]
+        return fmean(found) if found else None
+
+    @cached_property
+    def reads_per_needed(self) -> float | None:
+        found = [run.navigation.reads_per_needed for run in self.runs if run.navigation]
+        known = [value for value in found if value is not None]
+        return fmean(known) if known else None
+
+    def by(self, field: str) -> dict[str, Interval]:
+        """Accuracy by a field of the scores: difficulty, database."""
+        groups: dict[str, list[Scored]] = defaultdict(list)
+        for run in self.scored:
+            groups[str(run.score.get(field) or "")].append(run)
+        return {name: share(group, "strict") for name, group in groups.items()}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two cells over the tasks that both have verdicts for."""
+
+    a: str
+    b: str
+    difference: Interval
+    """Of b - a, in shares of tasks."""
+    databases: int
+    p: float
+    """McNemar's; each task counts once, as right if at least half of its runs are."""
+    gained: tuple[str, ...]
+    """Tasks that only b has right."""
+    lost: tuple[str, ...]
+    both: int
+    neither: int
+    alone: int
+    """Tasks that only one of the two has verdicts for; they do not count."""
+
+
+def read(evaluation: Evaluation, explain: Explains | None = None) -> list[CellFigures]:
+    """The figures of every cell, in the order of eval.json.
+
+    Raises:
+        UserError: the registry of who saw the hold-out was edited.
+    """
+    scores = {score["run_id"]: score for score in evaluation.scores()}
+    grouped: dict[str, list[Scored]] = defaultdict(list)
+    for run in evaluation.runs():
+        score = scores.get(run["run_id"], {})
+        grouped[cell_name(run)].append(
+            Scored(run, score, _miss(run, score, explain), explain.navigation(run) if explain else None)
+        )
+    settings = {str(cell["name"]): cell for cell in evaluation.facts.get("cells", ())}
+    names = [*dict.fromkeys((*settings, *grouped))]
+    suite = str(evaluation.facts.get("suite", ""))
+    marks = contamination.marks(evaluation.folder.parent, suite, names, evaluation.name)
+    return [CellFigures(name, settings.get(name, {}), grouped[name], marks.get(name)) for name in names]
+
+
+def compare(a: CellFigures, b: CellFigures) -> Comparison:
+    """b against a, paired by task."""
+    tasks = [task for task in a.verdicts if task in b.verdicts]
+    before, after = ([fmean(cell.verdicts[task]) for task in tasks] for cell in (a, b))
+    database = {run.task_id: str(run.run.get("database")) for run in a.scored}
+    clusters = [database[task] for task in tasks]
+    won = [(x >= 0.5, y >= 0.5) for x, y in zip(before, after, strict=True)]
+    gained = tuple(task for task, pair in zip(tasks, won, strict=True) if pair == (False, True))
+    lost = tuple(task for task, pair in zip(tasks, won, strict=True) if pair == (True, False))
+    return Comparison(
+        a=a.name,
+        b=b.name,
+        difference=paired_difference(before, after, clusters),
+        databases=len(set(clusters)),
+        p=mcnemar(len(lost), len(gained)),
+        gained=gained,
+        lost=lost,
+        both=won.count((True, True)),
+        neither=won.count((False, False)),
+        alone=len(a.verdicts.keys() ^ b.verdicts.keys()),
+    )
+
+
+def share(runs: Iterable[Scored], verdict: str) -> Interval:
+    """The share of tasks that are right, with Wilson's interval; a task's repeats are averaged first."""
+    by_task: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        by_task[run.task_id].append(float(bool(run.score.get(verdict))))
+    return wilson(sum(fmean(values) for values in by_task.values()), len(by_task))
+
+
+def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
+    """The names of the points (price, accuracy) that no other beats: none is as cheap and better, or as good and
+    cheaper. From cheap to dear.
+
+    >>> pareto({"a": (1, 0.5), "b": (2, 0.4), "c": (3, 0.7), "d": (3, 0.6)})
+    ['a', 'c']
+    """
+    front: list[str] = []
+    for name, (_, accuracy) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1], item[0])):
+        if not front or accuracy > points[front[-1]][1]:
+            front.append(name)
+    return front
+
+
+def miss_kinds(cells: Iterable[CellFigures]) -> list[str]:
+    """The classes that occur, in the order of the rules."""
+    found = {kind for cell in cells for kind in cell.misses}
+    return [kind for kind in (*KINDS, UNKNOWN_MISS.kind) if kind in found] + sorted(found - {*KINDS, UNKNOWN_MISS.kind})
+
+
+def cell_name(run: Mapping[str, Any]) -> str:
+    """The cell of a run's line."""
+    cell = run.get("cell")
+    return str(cell.get("name", "")) if isinstance(cell, Mapping) else str(cell)
+
+
+def _miss(run: Mapping[str, Any], score: Mapping[str, Any], explain: Explains | None) -> Miss | None:
+    if score.get("strict") is not False:
+        return None
+    if score.get("miss"):
+        return Miss(str(score["miss"]), str(score.get("evidence") or ""))
+    return (explain.miss(run, score) if explain else None) or UNKNOWN_MISS
+
+
+def _median(values: Iterable[Any]) -> float | None:
+    known = [float(value) for value in values if value is not None]
+    return median(known) if known else None

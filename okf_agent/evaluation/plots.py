@@ -1,0 +1,186 @@
+"""The report's plots, as SVG that stands in its HTML: colours are the page's own variables, text stays text.
+
+Matplotlib is told placeholder colours, which are replaced by `var(--…)`; so one drawing suits light and dark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from okf_agent.evaluation.figures import pareto
+from okf_agent.evaluation.statistics import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, MUTED, LINE, PAPER = "#000101", "#000102", "#000103", "#000104"
+COLOURS = 6
+"""Cells have colours `--c0` … `--c5`, then again, with other markers."""
+PLACEHOLDERS = {INK: "var(--ink)", MUTED: "var(--muted)", LINE: "var(--line)", PAPER: "var(--paper)"}
+PLACEHOLDERS |= {f"#00020{i}": f"var(--c{i})" for i in range(COLOURS)}
+MARKERS = "osD^vP"
+WIDE = 30
+"""Times that the dearest cell costs the cheapest, past which the axis is logarithmic."""
+MOST_STEPS = 15
+
+
+def scatter(points: Mapping[str, tuple[float | None, Interval]], price: str, unit: str) -> str:
+    """Accuracy against a price (dollars, seconds), the Pareto front as a line through ringed points; "" for no point.
+
+    `points` are all cells, so that each keeps its colour; one whose price is None is not drawn.
+    """
+    known = {name: (x, y) for name, (x, y) in points.items() if x is not None and y.n}
+    if not known:
+        return ""
+    figure, axes = _figure(price)
+    front = pareto({name: (x, y.value) for name, (x, y) in known.items()})
+    axes.plot(
+        [known[name][0] for name in front],
+        [100 * known[name][1].value for name in front],
+        color=MUTED,
+        linestyle=(0, (4, 3)),
+        linewidth=1.2,
+        zorder=1,
+    )
+    for i, name in enumerate(points):
+        if name in known:
+            _point(axes, i, name, *known[name], on_front=name in front)
+    least, most = min(x for x, _ in known.values()), max(x for x, _ in known.values())
+    if least > 0 and most / least > WIDE:
+        axes.set_xscale("log")
+    elif most > 0:
+        axes.set_xlim(0, most * 1.25)
+    axes.set_ylim(0, 104)
+    axes.set_xlabel(f"{price} ({unit})")
+    axes.set_ylabel("accuracy (%)")
+    told = "; ".join(f"{name} {100 * y.value:.0f} % at {x:.4g} {unit}" for name, (x, y) in known.items())
+    return _svg(figure, f"Accuracy against {price}: {told}. On the Pareto front: {', '.join(front)}.")
+
+
+def steps(tokens: Mapping[str, Sequence[float]]) -> str:
+    """Median input tokens of each model call, a line a cell; "" without any."""
+    if not any(tokens.values()):
+        return ""
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = _figure("tokens by step")
+    for i, (name, values) in enumerate(tokens.items()):
+        shown = values[:MOST_STEPS]
+        numbers = range(1, len(shown) + 1)
+        axes.plot(
+            numbers, shown, color=_colour(i), marker=_marker(i), markersize=4.5, linewidth=1.6, label=_label(name)
+        )
+    axes.set_ylim(0, None)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("model call")
+    axes.set_ylabel("median input tokens")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    _legend(axes, len(tokens))
+    told = "; ".join(f"{name} {values[0]:,.0f} to {values[-1]:,.0f}" for name, values in tokens.items() if values)
+    return _svg(figure, f"Median input tokens, first call to last: {told}.")
+
+
+def misses(kinds: Sequence[str], shares: Mapping[str, Mapping[str, float]]) -> str:
+    """Misses by class in percent of a cell's scored runs, a bar a cell; "" without a miss."""
+    if not kinds:
+        return ""
+    figure, axes = _figure("misses by class", height=1.0 + 0.1 * len(kinds) * (len(shares) + 0.9))
+    thick = 0.8 / max(1, len(shares))
+    for i, (name, found) in enumerate(shares.items()):
+        places = [row + (i - (len(shares) - 1) / 2) * thick for row in range(len(kinds))]
+        values = [100 * found.get(kind, 0.0) for kind in kinds]
+        axes.barh(places, values, height=thick * 0.88, color=_colour(i), label=_label(name), linewidth=0)
+    axes.set_yticks(range(len(kinds)), [*kinds])
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("share of scored runs (%)")
+    _legend(axes, len(shares))
+    told = "; ".join(
+        f"{name}: " + (", ".join(f"{kind} {100 * found[kind]:.0f} %" for kind in kinds if found.get(kind)) or "none")
+        for name, found in shares.items()
+    )
+    return _svg(figure, f"Misses by class. {told}.")
+
+
+def _point(axes: Axes, i: int, name: str, x: float, y: Interval, *, on_front: bool) -> None:
+    spread = [[100 * (y.value - y.low)], [100 * (y.high - y.value)]]
+    axes.errorbar([x], [100 * y.value], yerr=spread, color=_colour(i), linewidth=1.2, capsize=3, zorder=2)
+    if on_front:
+        axes.plot([x], [100 * y.value], "o", markersize=15, markerfacecolor="none", markeredgecolor=MUTED, zorder=2)
+    axes.plot([x], [100 * y.value], _marker(i), markersize=8, color=_colour(i), markeredgecolor=PAPER, zorder=3)
+    axes.annotate(
+        _label(name), (x, 100 * y.value), xytext=(11, 6), textcoords="offset points", color=INK, fontsize=9.5, zorder=4
+    )
+
+
+def _figure(name: str, height: float = 3.5) -> tuple[Figure, Axes]:
+    """A figure in the page's colours; needs no display."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    style: Any = {
+        "font.size": 9.5,
+        "axes.edgecolor": LINE,
+        "axes.labelcolor": MUTED,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": LINE,
+        "grid.linewidth": 0.7,
+        "xtick.color": LINE,
+        "ytick.color": LINE,
+        "xtick.labelcolor": MUTED,
+        "ytick.labelcolor": MUTED,
+        "legend.labelcolor": INK,
+        "text.color": INK,
+    }
+    with rc_context(style):
+        figure = Figure(figsize=(5.6, height), layout="constrained")
+        figure.patch.set_alpha(0)
+        axes = figure.add_subplot(label=name)
+        axes.patch.set_alpha(0)
+    return figure, axes
+
+
+def _legend(axes: Axes, count: int) -> None:
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=min(count, 4), frameon=False, labelcolor=INK, borderaxespad=0.2
+    )
+
+
+def _label(name: str) -> str:
+    """A name as it stands: a dollar sign begins no formula, an underscore hides it from no legend."""
+    return name.lstrip("_").replace("$", r"\$")
+
+
+def _colour(i: int) -> str:
+    return f"#00020{i % COLOURS}"
+
+
+def _marker(i: int) -> str:
+    return MARKERS[i // COLOURS % len(MARKERS)] if i >= COLOURS else MARKERS[i % len(MARKERS)]
+
+
+def _svg(figure: Figure, told: str) -> str:
+    """The drawing as an `<svg>` element that tells what it shows; the same bytes for the same figures."""
+    from html import escape
+
+    from matplotlib import rc_context
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": told}):
+        file = StringIO()
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    for placeholder, variable in PLACEHOLDERS.items():
+        text = text.replace(placeholder, variable)
+    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", text)
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
+    text = re.sub(r"(<svg [^>]*?) width=\"[^\"]*\"", r"\1", text, count=1)
+    text = re.sub(r"(<svg [^>]*?) height=\"[^\"]*\"", r"\1", text, count=1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(told)}" ', 1)

@@ -1,0 +1,225 @@
+"""The report of an evaluation: one HTML file that needs nothing else, and the same figures in markdown."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from okf_agent.evaluation import figures, plots
+from okf_agent.evaluation.figures import CellFigures, Explains, Scored
+from okf_agent.evaluation.pages import MOST_CHARS, Step, shortened, steps_of
+from okf_agent.evaluation.statistics import Interval
+from okf_agent.evaluation.store import Evaluation
+from okf_compiler.inert import inert, inert_lines
+from okf_compiler.settings import UserError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HTML, MARKDOWN = "report.html", "report.md"
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """One run on the page of its question."""
+
+    scored: Scored
+    steps: Sequence[Step]
+
+
+@dataclass(frozen=True)
+class TaskPage:
+    """A question with every run of every cell."""
+
+    id: str
+    database: str
+    difficulty: str
+    question: str
+    holdout: bool
+    cells: Mapping[str, Sequence[RunPage]]
+    """The runs of each cell, in the order of repeats."""
+
+    def verdict(self, cell: str) -> str:
+        """`right`, `wrong`, `mixed`, `unscored` or `none`, over the cell's repeats."""
+        runs = self.cells.get(cell, ())
+        verdicts = {run.scored.strict for run in runs if run.scored.strict is not None}
+        if not verdicts:
+            return "unscored" if runs else "none"
+        return "mixed" if len(verdicts) == 2 else "right" if True in verdicts else "wrong"
+
+    def misses(self, cell: str) -> str:
+        kinds = [run.scored.miss.kind for run in self.cells.get(cell, ()) if run.scored.miss]
+        return ", ".join(dict.fromkeys(kinds))
+
+
+def write(folder: Path, explain: Explains | None = None) -> tuple[Path, Path]:
+    """Write report.html and report.md into an evaluation's folder; gives both paths.
+
+    `explain` names the misses that the scores do not, and counts detours (`explain.explainer`).
+
+    Raises:
+        UserError: no evaluation, no run in it, the extra `eval` is missing, or the files cannot be written.
+    """
+    evaluation = Evaluation.load(folder)
+    cells = figures.read(evaluation, explain)
+    if not any(cell.runs for cell in cells):
+        raise UserError(f"{folder} has no finished run yet; `okf-agent eval run` makes some.", status=1)
+    pages, tokens = _pages(evaluation, cells)
+    content = _content(evaluation, cells, pages, tokens)
+    paths = folder / HTML, folder / MARKDOWN
+    environment = _environment()
+    for path in paths:
+        draft = path.with_name(path.name + ".new")
+        try:
+            with draft.open("w", encoding="utf-8", newline="\n", errors="replace") as file:
+                file.writelines(environment.get_template(f"{path.name}.j2").stream(content))
+            draft.replace(path)
+        except OSError as error:
+            raise UserError(f"The report cannot be written to {path}: {error.strerror or error}.") from None
+    return paths
+
+
+def _content(
+    evaluation: Evaluation, cells: Sequence[CellFigures], pages: Sequence[TaskPage], tokens: Mapping[str, list[float]]
+) -> dict[str, Any]:
+    """Everything that the templates name."""
+    kinds = figures.miss_kinds(cells)
+    shares = {c.name: {k: n / len(c.scored) for k, n in c.misses.items()} for c in cells if c.scored}
+    known = [cell for cell in cells if cell.scored]
+    return {
+        "facts": evaluation.facts,
+        "name": evaluation.name,
+        "cells": cells,
+        "differing": _differing(cells),
+        "pages": pages,
+        "comparisons": [figures.compare(a, b) for i, a in enumerate(known) for b in known[i + 1 :]],
+        "kinds": kinds,
+        "difficulties": _names(known, "difficulty"),
+        "databases": _names(known, "database"),
+        "unscored": all(not cell.scored for cell in cells),
+        "reading": [cell for cell in cells if any(run.run.get("files_opened") for run in cell.runs)],
+        "plots": {
+            "cost": plots.scatter({c.name: (c.cost, c.accuracy) for c in cells}, "mean cost", "$ a question"),
+            "seconds": plots.scatter({c.name: (c.seconds, c.accuracy) for c in cells}, "median time", "s a question"),
+            "tokens": plots.steps(tokens),
+            "misses": plots.misses(kinds, shares),
+        },
+    }
+
+
+def _pages(evaluation: Evaluation, cells: Sequence[CellFigures]) -> tuple[list[TaskPage], dict[str, list[float]]]:
+    """A page a task, in the order of eval.json, and the median input tokens of each cell's first, second, … call."""
+    runs = [run for cell in cells for run in cell.runs]
+    most = MOST_CHARS // max(1, len(runs))
+    tokens: dict[str, dict[int, list[int]]] = {cell.name: defaultdict(list) for cell in cells}
+    grouped: dict[str, dict[str, list[RunPage]]] = defaultdict(lambda: {cell.name: [] for cell in cells})
+    for run in sorted(runs, key=lambda run: run.repeat):
+        steps = steps_of(evaluation.steps(str(run.run["run_id"])))
+        for step in steps:
+            tokens[run.cell][step.number].append(step.input_tokens)
+        grouped[run.task_id][run.cell].append(RunPage(run, shortened(steps, most)))
+    order = {str(task): i for i, task in enumerate(evaluation.facts.get("tasks", ()))}
+    pages = [_page(task, found) for task, found in grouped.items()]
+    pages.sort(key=lambda page: (order.get(page.id, len(order)), page.id))
+    medians = {name: [float(median(values)) for _, values in sorted(found.items())] for name, found in tokens.items()}
+    return pages, medians
+
+
+def _page(task: str, found: Mapping[str, list[RunPage]]) -> TaskPage:
+    first = next(run.scored for runs in found.values() for run in runs)
+    scores = [run.scored.score for runs in found.values() for run in runs if run.scored.score]
+    score = scores[0] if scores else {}
+    return TaskPage(
+        id=task,
+        database=str(first.run.get("database") or ""),
+        difficulty=str(score.get("difficulty") or ""),
+        question=str(first.run.get("question") or ""),
+        holdout=bool(score.get("holdout")),
+        cells=found,
+    )
+
+
+def _names(cells: Sequence[CellFigures], field: str) -> list[str]:
+    """The values of a field of the scores, in the order they occur."""
+    return [*dict.fromkeys(name for cell in cells for name in cell.by(field))]
+
+
+def _differing(cells: Sequence[CellFigures]) -> dict[str, str]:
+    """What tells each cell from the others: the settings that are not the same in all of them."""
+    names = [*dict.fromkeys(name for cell in cells for name in cell.settings if name != "name")]
+    shown = [name for name in names if name == "model" or len({str(cell.settings.get(name)) for cell in cells}) > 1]
+    return {cell.name: ", ".join(_setting(name, cell.settings.get(name)) for name in shown) for cell in cells}
+
+
+def _setting(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return f"{'with' if value else 'without'} {name}"
+    return str(value) if name in ("model", "knowledge") else f"{name} {value}"
+
+
+def _environment() -> Environment:
+    """Templates in which every text of a record is escaped, for HTML or for markdown.
+
+    Raises:
+        UserError: jinja2 is not installed.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError:
+        raise UserError("A report needs the extra `eval`: uv sync --extra eval (pip: okf-sql-agent[eval]).") from None
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=lambda name: bool(name and name.endswith(".html.j2")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "interval": interval,
+        "points": points,
+        "p_value": p_value,
+        "number": number,
+        "dollars": dollars,
+        "when": lambda text: " at ".join(str(text)[:16].split("T")),
+        "plain": lambda text: inert_lines(str(text)),
+        "markdown": markdown_text,
+    }
+    return environment
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def interval(found: Interval) -> str:
+    """`59.5 % (46.6–71.1)`; a dash where there is no task."""
+    return f"{100 * found.value:.1f} % ({100 * found.low:.1f}–{100 * found.high:.1f})" if found.n else "–"
+
+
+def points(found: Interval) -> str:
+    """A difference in percentage points: `+28.4 (+14.9 to +41.5)`."""
+    return f"{100 * found.value:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})".replace("-", "−")
+
+
+def p_value(p: float) -> str:
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def number(value: float | None, places: int = 0) -> str:
+    return "–" if value is None else f"{value:,.{places}f}"
+
+
+def dollars(value: float | None) -> str:
+    return "unknown" if value is None else f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+
+
+def markdown_text(text: object) -> str:
+    """A text for a cell of a markdown table: on one line, and nothing in it is markup."""
+    line = " ".join(inert(str(text)).split())
+    return "".join(f"\\{letter}" if letter in "\\`*_{}[]<>|#~&" else letter for letter in line)

@@ -1,0 +1,126 @@
+"""`eval compare` and `eval show` on a generated evaluation, and what gold explains of a run over the shop."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.eval_folders import Size, make_evaluation, write_lines
+
+from okf_agent.evaluation import figures
+from okf_agent.evaluation.compare import compare
+from okf_agent.evaluation.explain import Explainer
+from okf_agent.evaluation.gold import Gold
+from okf_agent.evaluation.show import show
+from okf_agent.evaluation.store import Evaluation
+from okf_compiler.settings import UserError
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_evaluation(tmp_path_factory.mktemp("evals") / "small", Size(tasks=20, result_chars=100))
+
+
+def verdicts(folder: Path, right: dict[str, list[bool]], database: str = "") -> Path:
+    """An evaluation with these verdicts, by cell, of tasks 0, 1, …; four tasks a database."""
+    make_evaluation(folder, Size(cells=tuple(right), tasks=len(next(iter(right.values()))), repeat=1))
+    runs: list[dict[str, Any]] = [json.loads(line) for line in (folder / "runs.jsonl").open(encoding="utf-8")]
+    seen = dict.fromkeys(right, 0)
+    scores = []
+    for run in runs:
+        cell = run["cell"]["name"]
+        number = seen[cell]
+        seen[cell] += 1
+        run |= {"task_id": f"t{number}", "database": database or f"d{number // 4}"}
+        strict = right[cell][number]
+        scores.append({"run_id": run["run_id"], "cell": cell, "strict": strict, "lenient": strict})
+    write_lines(folder / "runs.jsonl", runs)
+    write_lines(folder / "scores.jsonl", scores)
+    return folder
+
+
+def test_two_cells_are_paired_by_task(tmp_path: Path) -> None:
+    one = [True, True, False, False, False, False, False, False]
+    other = [True, False, True, True, True, True, False, False]
+    folder = verdicts(tmp_path / "e", {"pack": one, "bundle": other})
+    text = compare(f"{folder}:pack", f"{folder}:bundle")
+    assert "e:bundle against e:pack, 8 tasks" in text
+    assert "difference   +37.5 (" in text and "bootstrap over 2 databases (few databases" in text
+    assert "p 0.3750: only the second right 4, only the first 1, both 1, neither 2" in text  # 2·(1 + 5)/2⁵
+    assert "gained       t2 t3 t4 t5" in text and "lost         t1" in text
+
+
+def test_two_evaluations_are_compared_by_cells_of_one_name(tmp_path: Path) -> None:
+    a = verdicts(tmp_path / "a", {"pack": [True, False, False], "bundle": [True, True, True]})
+    b = verdicts(tmp_path / "b", {"pack": [True, True, False], "search": [False, False, False]}, "one")
+    assert "b:pack against a:pack, 3 tasks" in compare(str(a), str(b))
+    assert "b:search against a:bundle" in compare(f"{a}:bundle", f"{b}:search")
+    assert "b:pack against a:pack" in compare(f"{a}:pack", str(b))
+    assert "bootstrap over tasks" in compare(f"{b}:pack", f"{b}:search")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ("{}:pakc", "{}:bundle", "did you mean"),
+        ("{}:bundle", "{}x", "no evaluation"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_near_one(folder: Path, a: str, b: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        compare(a.format(folder), b.format(folder))
+
+
+def test_cells_that_cannot_be_matched_must_be_named(tmp_path: Path) -> None:
+    a = verdicts(tmp_path / "a", {"pack": [True], "bundle": [True]})
+    b = verdicts(tmp_path / "b", {"schema": [True], "search": [False]})
+    with pytest.raises(UserError, match="Which cells"):
+        compare(str(a), str(b))
+
+
+def test_a_task_is_counted_once_whatever_its_repeats(folder: Path) -> None:
+    cells = figures.read(Evaluation.load(folder))
+    found = figures.compare(cells[0], cells[2])
+    assert found.difference.n == found.both + found.neither + len(found.gained) + len(found.lost) == 19
+
+
+def test_show_has_question_verdicts_steps_and_no_escape_sequence(folder: Path) -> None:
+    text = show(folder, "shop_0")
+    assert text.startswith("shop_0 (shop) in small\nHow many active customers does shop have")
+    assert text.count("━━ ") == 6 and "━━ bundle, run 2: " in text
+    assert "SQL (ran):\n    SELECT c.region" in text and "step 1: " in text and "calls submit_answer:" in text
+    assert "\x1b" not in text and "\\x1b[31m" in text and "[red]no markup[/red]" in text
+
+
+def test_show_says_why_an_answer_is_wrong(folder: Path) -> None:
+    wrong = next(run for cell in figures.read(Evaluation.load(folder)) for run in cell.runs if run.miss)
+    assert wrong.miss
+    assert f"  {wrong.miss.kind}: {wrong.miss.evidence}" in show(folder, wrong.task_id)
+    assert "unscored" in show(folder, "superhero_13")
+
+
+def test_show_suggests_the_nearest_task(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"did you mean.*shop_0"):
+        show(folder, "shop0")
+
+
+def test_gold_explains_a_run_over_the_shop() -> None:
+    sql = "SELECT count(*) FROM orders WHERE is_test = false"
+    answers = {"t": Gold("t", (sql,), rules=(3, 2)), "u": Gold("u", (sql,))}
+    explainer = Explainer(answers, ROOT / "bundles" / "compiled")
+    opened = ["/index.md", "/knowledge/valid-order.md", "/knowledge/net-revenue.md", "/tables/orders.md"]
+    run = {"task_id": "t", "database": "shop", "mode": "bundle", "files_opened": opened, "failed_reads": 1}
+    answer = {"sql": sql.replace("false", "true"), "answer": "", "checked": "ran"}
+    run |= {"stop_reason": "submitted", "answer": answer}
+    miss = explainer.miss(run, {})
+    assert miss and (miss.kind, miss.evidence) == ("knowledge not opened", "never opened /knowledge/active-customer.md")
+    found = explainer.navigation(run)
+    assert found and found.detours == ("/knowledge/net-revenue.md",) and found.reads_per_needed == 1.0
+    assert explainer.navigation({**run, "mode": "pack"}) is None
+    told = explainer.miss({**run, "mode": "pack"}, {})
+    assert told and told.kind == "wrong value"
+    assert explainer.miss({**run, "task_id": "other"}, {}) is None
+    elsewhere = Explainer(answers, ROOT / "nowhere").miss(run, {})
+    assert elsewhere and elsewhere.kind == "wrong value"
