@@ -14,6 +14,10 @@ STOP_SECONDS = 5.0
 STOP_PAUSE = 0.05
 
 
+class ClientGone(Exception):
+    """Nobody waits for the result any more."""
+
+
 class Gone:
     """Whether the client of one request has left; over stdio nobody leaves without the server's noticing."""
 
@@ -33,21 +37,32 @@ async def in_thread(
     """What `work()` gives, from a worker thread.
 
     When the request is cancelled, or its client is gone, `stop` is called until the work has ended.
+
+    Raises:
+        ClientGone: the client has left.
+        Exception: what `work` raised.
     """
+    outcome: list[Result | Exception] = []
     async with limiter, anyio.create_task_group() as tasks:
         if gone is not None:
             tasks.start_soon(_cancel_when_gone, gone, tasks.cancel_scope)
-        result = await _run(work, stop)
+        outcome.append(await _run(work, stop))
         tasks.cancel_scope.cancel()
-    return result
+    if not outcome:
+        raise ClientGone
+    if isinstance(outcome[0], Exception):  # raised here, since a task group would wrap it
+        raise outcome[0]
+    return outcome[0]
 
 
-async def _run(work: Callable[[], Result], stop: Callable[[], None]) -> Result:
+async def _run(work: Callable[[], Result], stop: Callable[[], None]) -> Result | Exception:
     ended = threading.Event()
 
-    def run() -> Result:
+    def run() -> Result | Exception:
         try:
             return work()
+        except Exception as error:
+            return error
         finally:
             ended.set()
 

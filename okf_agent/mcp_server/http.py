@@ -60,16 +60,20 @@ def serve(service: Service, host: str, port: int, *, stateless: bool) -> None:
     Raises:
         UserError: the address cannot be listened on.
     """
-    listener = _listen(host, port)
-    _Server(_config(application(service, host, stateless=stateless), service), service).run([listener])
+    listener = listen(host, port)
+    server(service, host, stateless=stateless).run([listener])
+
+
+def server(service: Service, host: str, *, stateless: bool) -> uvicorn.Server:
+    """The HTTP server for a service that is bound to `host`; run it with a socket from `listen`."""
+    return _Server(_config(application(service, host, stateless=stateless), service), service)
 
 
 def application(service: Service, host: str, *, stateless: bool) -> Starlette:
     """The ASGI application for a server bound to `host`."""
     section = service.config.mcp
-    server = build(service, http=True, stateful=not stateless)
     manager = StreamableHTTPSessionManager(
-        server,
+        build(service, http=True, stateful=not stateless),
         stateless=stateless,
         session_idle_timeout=section.session_idle_s,
         max_sessions=section.max_sessions,
@@ -109,10 +113,13 @@ async def _ready(service: Service) -> bool:
 
 def _config(app: Any, service: Service) -> uvicorn.Config:
     section = service.config.mcp
-    _PatientProtocol.seconds = section.request_timeout_s
+
+    class Patient(_PatientProtocol):
+        seconds = section.request_timeout_s
+
     return uvicorn.Config(
         app,
-        http=_PatientProtocol,
+        http=Patient,
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -140,16 +147,11 @@ class _Server(uvicorn.Server):
             logger.warning("Serving at http://%s:%s/mcp", f"[{host}]" if ":" in host else host, port)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        stopping = asyncio.create_task(self._keep_stopping())
+        stopping = asyncio.create_task(self._service.stop_calls())
         try:
             await super().shutdown(sockets)
         finally:
             stopping.cancel()
-
-    async def _keep_stopping(self) -> None:
-        while True:  # a query that was about to begin has to hear of it too
-            self._service.stop()
-            await asyncio.sleep(0.1)
 
 
 class _PatientProtocol(H11Protocol):
@@ -182,7 +184,12 @@ class _PatientProtocol(H11Protocol):
             self.transport.close()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to the address; port 0 for any that is free.
+
+    Raises:
+        UserError: the address cannot be listened on.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol has to be named: asyncio sends small pieces at once only on sockets that know theirs.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

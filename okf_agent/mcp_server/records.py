@@ -43,7 +43,7 @@ class Conversation:
     running: int = 0
     """Calls under way."""
     cut: bool = False
-    """Its last call was cancelled."""
+    """Its last call did not end by itself."""
     ended: bool = False
     """Its line is written; what a late call gave is in no record."""
     began: float = field(default_factory=time.monotonic)
@@ -93,15 +93,17 @@ class Records:
         self._keep(conversation, ToolStarted(conversation.step, name, dict(arguments)))
         return conversation.step
 
-    def finished(self, conversation: Conversation, step: int, name: str, result: ToolResult | None) -> None:
-        """Keep what a call gave; None where nobody waited for it any more."""
+    def finished(
+        self, conversation: Conversation, step: int, name: str, result: ToolResult | None, *, cut: bool
+    ) -> None:
+        """Keep what a call gave; None where nobody waited for it any more. `cut`: it did not end by itself."""
         conversation.running -= 1
         conversation.last = time.monotonic()
         event = ToolFinished(step, name, "(cancelled)", failed=True)
         if result is not None:
             facts = {name: getattr(result, name) for name in ToolFinished.__dataclass_fields__ if hasattr(result, name)}
             event = ToolFinished(**{"step": step, "name": name, **facts})
-        conversation.cut = result is None
+        conversation.cut = cut
         self._keep(conversation, event)
 
     async def end(self, key: str, *, goes_on: bool = False) -> None:

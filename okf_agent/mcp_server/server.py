@@ -7,7 +7,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ from okf_agent import DISTRIBUTION, prompts
 from okf_agent.cell import Cell
 from okf_agent.mcp_server import completions, resources, tools
 from okf_agent.mcp_server import prompts as mcp_prompts
-from okf_agent.mcp_server.calls import Gone, in_thread
+from okf_agent.mcp_server.calls import STOP_PAUSE, ClientGone, Gone, in_thread
 from okf_agent.mcp_server.records import Records
 from okf_agent.mcp_server.served import Served, Stop
 from okf_agent.mcp_server.tokens import Meter, Tokens
@@ -94,12 +94,17 @@ class Service:
             "ask": anyio.CapacityLimiter(max(1, asks)),
         }
 
-    def stop(self) -> None:
-        """Stop what runs on the databases; calls end with an error that their clients still get."""
+    async def stop_calls(self) -> None:
+        """Begin no more calls and stop those that run; they end with an error that their clients still get.
+
+        Returns when none runs any more, which a model's reply can delay.
+        """
         self.stopping = True
-        for stop in [*self.stops]:
-            stop()
         self.listen.close()
+        while self.stops:
+            for stop in [*self.stops]:
+                stop()  # again and again: a query that was about to begin has to hear of it too
+            await anyio.sleep(STOP_PAUSE)
 
     def close(self) -> None:
         """Write what is left to write, and close the connections."""
@@ -202,6 +207,8 @@ class Service:
             return await in_thread(lambda: work(client.databases), lambda: None, self._limits["read"], client.gone)
         except UserError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        except ClientGone:
+            raise MCPError(types.INTERNAL_ERROR, "Nobody waited for this.") from None
 
     async def _recorded(
         self,
@@ -227,26 +234,28 @@ class Service:
         try:
             with meter.call() if meter else nullcontext(lambda _rows: None) as count:
                 result = await self._in_thread(ctx, client, name, work)
-                count(result.rows or 0)
+                count(result.rows or 0 if result else 0)
         finally:
-            self.records.finished(conversation, step, name, result)
+            self.records.finished(conversation, step, name, result, cut=result is None or self.stopping)
             if client.conversation is None:
                 with anyio.CancelScope(shield=True):
                     await self.records.end(key)
-        return result
+        return result or ToolResult("Nobody waited for this call.", failed=True)
 
     async def _in_thread(
         self, ctx: Ctx, client: Client, name: str, work: Callable[[Stop, Callable[[str], None]], ToolResult]
-    ) -> ToolResult:
-        """The call, with reports of its progress while it takes long."""
+    ) -> ToolResult | None:
+        """The call, with reports of its progress while it takes long; None where its client has left."""
         limiter = self._limits["ask" if name == "ask" else "query" if name in tools.WITH_DATABASE else "read"]
         stop = Stop()
         self.stops.add(stop)
         said = [f"{name} runs"]
+        result = None
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_report, ctx.session, said)
-                result = await in_thread(lambda: work(stop, lambda text: said.append(text)), stop, limiter, client.gone)
+                with suppress(ClientGone):
+                    result = await in_thread(lambda: work(stop, said.append), stop, limiter, client.gone)
                 tasks.cancel_scope.cancel()
             return result
         finally:
@@ -360,4 +369,4 @@ async def _report(session: ServerSession, said: list[str]) -> None:
     began = time.monotonic()
     while True:
         await anyio.sleep(TICK_SECONDS)
-        await session.report_progress(round(time.monotonic() - began, 1), message=said[-1])
+        await session.report_progress(round(time.monotonic() - began, 3), message=said[-1])

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 import anyio
 from mcp.server.stdio import stdio_server
 
+from okf_agent.mcp_server.calls import STOP_SECONDS
 from okf_agent.mcp_server.server import Service, build
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,8 @@ async def _end_on_signal(service: Service) -> None:
         return
     async with _signals() as signals:
         async for number in signals:
-            service.stop()
+            with anyio.move_on_after(STOP_SECONDS):
+                await service.stop_calls()
             await service.records.end_all()
             service.close()
             logger.warning("stopped by signal %d", number)

@@ -1,0 +1,174 @@
+"""Clients that start the server themselves: the protocol alone on standard output, and every end leaves a record."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from support.command import SCRIPTS, run_inside
+from support.mcp_server import ENDLESS, INFO, run, wait_until
+from support.workspace import SQL, Workspace
+
+from okf_agent.tools import Context, read_file
+
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "lines", "version": "0"},
+}
+
+
+class Lines:
+    """A client that writes lines by hand, and keeps what comes back."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.seen: list[dict[str, Any]] = []
+
+    def send(self, method: str, params: dict[str, Any], id: int | None = None) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params} | ({} if id is None else {"id": id})
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self, id: int) -> dict[str, Any]:
+        """What answers a request; every line before it has to be of the protocol too."""
+        assert self.process.stdout
+        while True:
+            message = json.loads(self.process.stdout.readline())
+            assert message["jsonrpc"] == "2.0"
+            self.seen.append(message)
+            if message.get("id") == id:
+                return message
+
+    def hello(self) -> None:
+        self.send("initialize", HELLO, 0)
+        self.answer(0)
+        self.send("notifications/initialized", {})
+
+    def call(self, name: str, arguments: dict[str, Any], id: int) -> None:
+        self.send("tools/call", {"name": name, "arguments": arguments}, id)
+
+
+@contextmanager
+def started(shop: Workspace) -> Iterator[Lines]:
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [str(SCRIPTS / "okf-agent"), "mcp"], cwd=shop.root, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8"
+    )
+    try:
+        yield Lines(process)
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            with suppress(OSError):  # what was not sent to a process that is gone
+                stream.close()  # type: ignore[union-attr]
+
+
+def test_the_sdk_s_client_does_the_whole_way(shop: Workspace) -> None:
+    command = StdioServerParameters(command=str(SCRIPTS / "okf-agent"), args=["mcp"], cwd=shop.root)
+
+    async def talk() -> None:
+        async with Client(command, client_info=INFO) as client:
+            assert (await client.list_tools()).tools
+            read = await client.call_tool("read_file", {"paths": ["/knowledge/active-customer"]})
+            bundle = shop.root / "bundles" / "compiled" / "shop"
+            own = read_file.run({"paths": ["/knowledge/active-customer"]}, Context(bundle))
+            assert read.content[0].text == own.text
+            assert "active-customer" in (await client.call_tool("search", {"query": "active"})).content[0].text
+            rows = await client.call_tool("run_sql", {"sql": SQL})
+            assert rows.structured_content["rows"] == [["52"]]
+
+    run(talk)
+    (record,) = shop.records()
+    assert (record["client"], record["stop_reason"]) == ("mcp tester 1.2", "no_tool_calls")
+    assert record["tool_calls"] == {"read_file": 1, "search": 1, "run_sql": 1}
+
+
+@pytest.mark.parametrize("end", ["leaves", "SIGTERM"])
+def test_a_query_does_not_outlive_its_client_or_its_server(shop: Workspace, end: str) -> None:
+    if sys.platform == "win32" and end == "SIGTERM":
+        pytest.skip("no SIGTERM on Windows")
+    with started(shop) as client:
+        client.hello()
+        client.call("read_file", {"paths": ["/"]}, 1)
+        client.answer(1)
+        client.call("run_sql", {"sql": ENDLESS}, 2)
+        wait_until(shop.queries, "the query runs")
+        if end == "leaves":
+            assert client.process.stdin
+            client.process.stdin.close()
+        else:
+            client.process.send_signal(signal.SIGTERM)
+        assert client.process.wait(15) == (0 if end == "leaves" else 143)
+        assert client.process.stdout
+        assert all(json.loads(line)["jsonrpc"] == "2.0" for line in client.process.stdout)
+    wait_until(lambda: not shop.queries(), "the query has ended")
+    (record,) = shop.records()
+    assert record["stop_reason"] == "interrupted"
+    assert record["tool_calls"] == {"read_file": 1, "run_sql": 1}
+
+
+@pytest.mark.slow
+def test_the_record_of_a_server_that_was_killed_is_closed_at_the_next_start(shop: Workspace) -> None:
+    with started(shop) as client:
+        client.hello()
+        client.call("read_file", {"paths": ["/"]}, 1)
+        client.answer(1)
+        steps = shop.root / "runs" / "steps"
+        wait_until(lambda: any("ToolFinished" in f.read_text() for f in steps.glob("*.jsonl")), "the step is kept")
+        client.process.kill()
+        client.process.wait()
+    assert not (shop.root / "runs" / "runs.jsonl").exists()
+    with started(shop) as client:
+        client.hello()
+    (record,) = shop.records()
+    assert (record["stop_reason"], record["tool_calls"]) == ("interrupted", {"read_file": 1})
+
+
+def test_without_the_extra_the_command_names_it(shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "mcp" else real(name))
+    ended = run_inside("mcp", cwd=shop.root)
+    assert ended.returncode == 2
+    assert "pip install 'okf-sql-agent[mcp]'" in ended.stderr
+
+
+@pytest.mark.parametrize("client", ["claude", "cursor", "vscode", "codex", "goose"])
+@pytest.mark.parametrize("http", [False, True])
+def test_the_configuration_of_a_client_starts_or_reaches_the_server(shop: Workspace, client: str, http: bool) -> None:
+    options = ["--http", "127.0.0.1:8765"] if http else ["--db", "shop"]
+    env = {"OKF_MCP_TOKENS": "alice=a-secret-that-nobody-sees"}
+    ended = run_inside("mcp", *options, "--print-config", client, cwd=shop.root, env=env)
+    assert ended.returncode == 0, ended.stderr
+    assert "a-secret" not in ended.stdout
+    if http:
+        assert "http://127.0.0.1:8765/mcp" in ended.stdout
+        assert "OKF_MCP_TOKEN" in ended.stdout
+        return
+    entry = _entry(client, ended.stdout)
+    command = [entry.get("command") or entry["cmd"], *entry["args"]]
+    assert command[1:] == ["mcp", "--config", str(shop.root / "config.yaml"), "--db", "shop"]
+    assert os.access(command[0], os.X_OK)
+
+
+def _entry(client: str, text: str) -> dict[str, Any]:
+    if client == "codex":
+        import tomllib
+
+        return tomllib.loads(text)["mcp_servers"]["okf"]  # type: ignore[no-any-return]
+    if client == "goose":
+        import yaml
+
+        return yaml.safe_load(text)["extensions"]["okf"]  # type: ignore[no-any-return]
+    return json.loads(text)["servers" if client == "vscode" else "mcpServers"]["okf"]  # type: ignore[no-any-return]
