@@ -9,7 +9,7 @@ Documents -> bundle and profile -> pack -> local model -> embedded PostgreSQL, a
 right (strict) if it gives the gold query's rows: the same columns in the same order, rows in order where gold says that
 order matters, numbers within 0.0001 of each other or a millionth of their size; a question that cannot be answered is
 right if no SQL is given. Lenient also takes other column orders, columns too many, and rows in another order.
-Prompts were worded on the even-numbered questions of each database; read the odd ones as the fair figure.
+Prompts were worded on restaurants and on the shop's even-numbered questions; read the others as the fair figure.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ The same for a large model and for the embedded one; `packing.shape` says how mu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from okf_agent import cards, named_values, prompts
 from okf_agent.cards import Cards
@@ -44,6 +45,8 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     scores = rank.rank(question, known, rank.searched(question, known, sources.bundle))
     chooser = Chooser(known, question, scores, writer, _room(question, writer, named))
     chosen = chooser.choose(_tables_of(named, known), with_rules=cell.rules)
+    if form.brief:
+        named = _shown(named, {table.title for table, _ in chosen.tables})
     sections = write.sections(writer, chosen.tables, chosen.rules, named)
     return Knowledge("pack", sections, reply="sql", prompt=form.prompt, repair=cell.repair)
 
@@ -66,6 +69,12 @@ def _fitting(writer: write.Writer, named: Sequence[Named], room: int) -> list[Na
             break
         kept.append(each)
     return kept
+
+
+def _shown(named: Sequence[Named], tables: Collection[str]) -> list[Named]:
+    """The values in tables that are shown: a small model would query the others too."""
+    kept = (replace(each, hits=tuple(hit for hit in each.hits if hit.table in tables)) for each in named)
+    return [each for each in kept if each.hits]
 
 
 def _tables_of(named: Sequence[Named], known: Cards) -> list[str]:

@@ -173,7 +173,7 @@ class Chooser:
         # Of tables that only hold a value, the nearest: many columns may have the same word.
         best = max(valued, key=lambda path: self.scores.tables.get(path, 0.0), default=None)
         found = [*dict.fromkeys([*needed, *named, *([best] if best and best not in needed else [])])]
-        return found or near[:MAX_TABLES]
+        return [*dict.fromkeys([*found, *near[:1]])] if found else near[:MAX_TABLES]
 
     def _cost(self, paths: Iterable[str]) -> int:
         tables = self.known.tables

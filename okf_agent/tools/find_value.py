@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from okf_agent import prompts
+from okf_agent import framing, prompts
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
 from okf_compiler.profiling import values
 from okf_compiler.profiling.store import VALUES
@@ -40,16 +40,17 @@ def offered(profiles: Path | None) -> bool:
 
 def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     asked = [text for text in dict.fromkeys(value.strip() for value in arguments["values"]) if text][:MAX_VALUES]
-    index = values.open(context.profiles, context.hide) if context.profiles else None
+    index = values.open(context.values, context.hide) if context.values else None
     if index is None:
         return ToolResult(prompts.say("values_unmeasured"), failed=True)
     if not asked:
         return ToolResult(prompts.say("no_values"), failed=True)
     with index:
         found = {text: index.find(text, MAX_HITS) for text in asked}
-    parts = [describe(text, hits) if hits else prompts.say("value_not_found", value=quoted(text))
-             for text, hits in found.items()]  # fmt: skip
-    return ToolResult("\n".join(parts), failed=not any(found.values()))
+    known = "\n".join(describe(text, hits) for text, hits in found.items() if hits)
+    unknown = [prompts.say("value_not_found", value=quoted(text)) for text, hits in found.items() if not hits]
+    parts = [framing.framed("values", known)] * bool(known) + unknown
+    return ToolResult("\n".join(parts), failed=not known)
 
 
 def describe(text: str, hits: Sequence[Hit]) -> str:
