@@ -15,6 +15,8 @@ from okf_agent.llm import ContextOverflow, Model, OutOfTime
 
 ROWS = 20
 """Rows of each result that the judge sees."""
+LINE_CHARS = 1_000
+"""Characters of each row that it sees."""
 SECONDS = 120.0
 """What its reply may take."""
 _VERDICT = re.compile(r"\b(MISMATCH|MATCH)\b")
@@ -64,4 +66,4 @@ def ask(model: Model, question: str, gold: Side, predicted: Side) -> Opinion:
 def _table(result: Result) -> str:
     lines = [" | ".join(result.columns)]
     lines += [" | ".join(shown(value) for value in row) for row in result.rows[:ROWS]]
-    return "\n".join(lines)
+    return "\n".join(line if len(line) <= LINE_CHARS else line[:LINE_CHARS] + "…" for line in lines)
