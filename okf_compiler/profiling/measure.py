@@ -12,16 +12,11 @@ from psycopg import errors, sql
 
 from okf_compiler.model import Database
 from okf_compiler.postgres import Row
-from okf_compiler.profiling import json_paths, lists
+from okf_compiler.profiling import json_paths, lists, queries
 from okf_compiler.profiling.facts import ColumnProfile, TableProfile
 from okf_compiler.profiling.store import shows
 from okf_compiler.profiling.targets import SAMPLED_KINDS, Relation, Target, column_targets
 
-EXAMPLES = 3
-MOST_VALUES = 5_000
-"""Different values of a column that goes into the value index."""
-LONGEST_VALUE = 80
-"""Characters of a value that goes into the value index."""
 CELLS = 5_000_000
 """Cells whose different values one query counts: they are sorted, and the role's disk for that is limited."""
 MOST_COLUMNS = 100
@@ -62,6 +57,11 @@ class _Counts:
     low: str | None
     high: str | None
     specials: tuple[str, ...]
+
+    @property
+    def every_once(self) -> bool:
+        """Whether no value stands twice."""
+        return self.distinct == self.filled
 
 
 Ask = Callable[[sql.Composed], list[Row]]
@@ -209,7 +209,7 @@ class _Table:
 
     def _count(self, targets: Sequence[Target]) -> dict[str, _Counts]:
         query = sql.SQL("SELECT count(*)::text, {} FROM {}").format(
-            sql.SQL(", ").join(part for target in targets for part in _aggregates(target)), self.source
+            sql.SQL(", ").join(part for target in targets for part in queries.aggregates(target)), self.source
         )
         rows, *cells = self.ask(query)[0]
         width = len(cells) // len(targets)
@@ -222,22 +222,34 @@ class _Table:
         """Values with their rows, the most frequent first: all of columns that have few, the first of the others."""
         found: dict[str, list[tuple[str, int]]] = {}
         shown = [target for target in targets if target.shown and counted[target.name].filled]
-        few = [target for target in shown if counted[target.name].distinct <= MOST_VALUES]
+        few = [target for target in shown if counted[target.name].distinct <= queries.MOST_VALUES]
         for start in range(0, len(few), MOST_SETS):
             some = few[start : start + MOST_SETS]
-            for place, value, rows in self._try(some, _values_of_all(some, self.source)):
+            for place, value, rows in self._try(some, queries.values_of_all(some, self.source)):
                 found.setdefault(some[int(place or 0)].name, []).append((value or "", int(rows or 0)))
         for target in shown:
+            if target.elements is not None:
+                self._index_elements(target)
             if target not in few:
-                query = _first_values(target, self.source, counted[target.name])
+                query = queries.first_values(target, self.source, counted[target.name].every_once)
                 found[target.name] = [(value or "", int(rows or 0)) for value, rows in self._try([target], query)]
         return {name: sorted(values, key=lambda v: (-v[1], v[0])) for name, values in found.items()}
 
+    def _index_elements(self, target: Target) -> None:
+        """The different texts inside arrays go into the value index, each with the rows that hold it."""
+        found = self._try([target], queries.elements(target, self.source))
+        if len(found) <= queries.MOST_VALUES:
+            self.values[target.name] = [
+                (value, int(rows or 0))
+                for value, rows in found
+                if value and value.strip() and len(value) <= queries.LONGEST_VALUE
+            ]
+
     def _column(self, target: Target, counts: _Counts, found: list[tuple[str, int]]) -> ColumnProfile:
         blank = counts.rows > 0 and not (counts.has_text if target.has_empty else counts.filled)
-        short = [(value, rows) for value, rows in found if len(value) <= LONGEST_VALUE]
+        short = [(value, rows) for value, rows in found if len(value) <= queries.LONGEST_VALUE]
         is_text = target.kind == "text"
-        if is_text and counts.distinct <= MOST_VALUES and not blank:
+        if is_text and counts.distinct <= queries.MOST_VALUES and not blank:
             self.values[target.name] = [(value, rows) for value, rows in short if value.strip()]
         unique = counts.filled > 0 and counts.distinct == counts.filled and not self.sampled
         return ColumnProfile(
@@ -250,7 +262,7 @@ class _Table:
             unique=unique or (self.sampled and target.known_unique),
             only_value=counts.distinct == 1 and not blank and not self.sampled,
             blank=blank,
-            examples=tuple(value for value, _ in found if value.strip())[:EXAMPLES],
+            examples=tuple(value for value, _ in found if value.strip())[: queries.EXAMPLES],
             low=counts.low,
             high=counts.high,
             list_separator=lists.separator([value for value, _ in found]) if is_text else None,
@@ -271,61 +283,9 @@ class _Table:
         self.unmeasured[f"{self.relation.name}.{what}"] = reason(error, self.limits)
 
 
-def _aggregates(target: Target) -> list[sql.Composable]:
-    """Seven aggregates for one target; those that do not apply are NULL."""
-    none = sql.SQL("NULL")
-    parts: list[sql.Composable] = [
-        sql.SQL("count({})::text").format(target.value),
-        sql.SQL("count(DISTINCT {})::text").format(target.value),
-        sql.SQL("count(*) FILTER (WHERE {} = '')::text").format(target.text) if target.has_empty else none,
-        sql.SQL(r"bool_or({} ~ '\S')::text").format(target.text) if target.has_empty else none,
-    ]
-    if target.kind not in ("number", "date"):
-        return [*parts, none, none, none]
-    finite = sql.SQL(" FILTER (WHERE {})").format(target.finite) if target.finite else sql.SQL("")
-    parts += [sql.SQL("{}({}){}::text").format(sql.SQL(each), target.value, finite) for each in ("min", "max")]
-    specials = sql.SQL("string_agg(DISTINCT {}, ',') FILTER (WHERE NOT ({}))")
-    return [*parts, specials.format(target.text, target.finite) if target.finite else none]
-
-
 def _counts(rows: int, cells: Sequence[str | None]) -> _Counts:
     filled, distinct, empty, has_text, low, high, specials = cells
     return _Counts(
         rows, int(filled or 0), int(distinct or 0), int(empty or 0), has_text == "true", low, high,
         tuple(specials.split(",")) if specials else (),
     )  # fmt: skip
-
-
-def _clipped(target: Target) -> sql.Composable:
-    """The value's text, cut one character above what is kept whole, so that a cut shows."""
-    return sql.SQL("left({}, {})").format(target.text, sql.SQL(str(LONGEST_VALUE + 1)))
-
-
-def _values_of_all(targets: Sequence[Target], source: sql.Composable) -> sql.Composed:
-    """All values of some columns in one scan: the column's place among them, the value, its rows."""
-    names = [sql.Identifier(f"v{place}") for place in range(len(targets))]
-    cells = sql.SQL(", ").join(
-        sql.SQL("{} AS {}").format(_clipped(target), name) for target, name in zip(targets, names, strict=True)
-    )
-    # In the set of one column, GROUPING is 0 for it and 1 for the others.
-    place = sql.SQL(" ").join(
-        sql.SQL("WHEN GROUPING({}) = 0 THEN {}").format(name, sql.SQL(str(place))) for place, name in enumerate(names)
-    )
-    sets = sql.SQL(", ").join(sql.SQL("({})").format(name) for name in names)
-    return sql.SQL(
-        "SELECT place::text, value, amount::text FROM (SELECT CASE {} END AS place, coalesce({}) AS value, "
-        "count(*) AS amount FROM (SELECT {} FROM {}) cells GROUP BY GROUPING SETS ({})) found WHERE value IS NOT NULL"
-    ).format(place, sql.SQL(", ").join(names), cells, source, sets)
-
-
-def _first_values(target: Target, source: sql.Composable, counts: _Counts) -> sql.Composed:
-    """The most frequent values of a column that has many, equals in the order of their text."""
-    every_once = counts.distinct == counts.filled
-    limit = MOST_VALUES if target.kind == "text" and not every_once else EXAMPLES
-    amount = sql.SQL("'1'" if every_once else "count(*)::text")
-    group = sql.SQL("" if every_once else "GROUP BY value")
-    order = sql.SQL("" if every_once else "count(*) DESC, ")
-    filled = sql.SQL(r"value ~ '\S'" if target.has_empty else "value IS NOT NULL")
-    return sql.SQL(
-        'SELECT value, {} FROM (SELECT {} AS value FROM {}) cells WHERE {} {} ORDER BY {} value COLLATE "C" LIMIT {}'
-    ).format(amount, _clipped(target), source, filled, group, order, sql.SQL(str(limit)))

@@ -41,12 +41,13 @@ _COLUMNS = """
                SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
                WHERE o.opcdefault AND o.opcintype IN (t.oid, CASE t.typcategory WHEN 'A' THEN t.typelem ELSE t.oid END)
            ))::text,
-           coalesce(l.collisdeterministic, true)::text
+           coalesce(l.collisdeterministic, true)::text, coalesce(e.typcategory, '')::text
     FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     JOIN bases b ON b.type = a.atttypid AND b.typtype <> 'd'
     JOIN pg_type t ON t.oid = b.base
+    LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
     LEFT JOIN pg_collation l ON l.oid = a.attcollation
     WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 """
@@ -72,6 +73,8 @@ class Target:
     """Whether '' is a value of the type."""
     shown: bool = True
     """Whether its values may be examples: whole JSON objects and bytes say nothing."""
+    elements: sql.Composable | None = None
+    """For arrays with texts: the function in FROM that gives them one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,8 @@ class TypeFacts:
     comparable: bool
     deterministic: bool
     """Whether texts that are equal in its collation have the same characters."""
+    element: str = ""
+    """The category of an array's elements."""
 
 
 def relations(connection: psycopg.Connection[Any], database: Database) -> list[Relation]:
@@ -115,9 +120,9 @@ def relations(connection: psycopg.Connection[Any], database: Database) -> list[R
         columns = cursor.execute(_COLUMNS).fetchall()
     facts = {(schema, name): rest for schema, name, *rest in found}
     types: dict[tuple[Any, Any], dict[str, TypeFacts]] = {}
-    for schema, name, column, base, category, comparable, deterministic in columns:
+    for schema, name, column, base, category, comparable, deterministic, element in columns:
         types.setdefault((schema, name), {})[column or ""] = TypeFacts(
-            base or "", category or "", comparable == "true", deterministic == "true"
+            base or "", category or "", comparable == "true", deterministic == "true", element or ""
         )
     return [
         Relation(table, facts[key][0] == "true", int(facts[key][1] or 0), int(facts[key][2] or 0), types.get(key, {}))
@@ -159,6 +164,7 @@ def _column(column: Column, facts: TypeFacts, known_unique: bool) -> Target:
         known_unique=known_unique,
         has_empty=facts.category == "S",
         shown=kind not in ("json", "bytes"),
+        elements=sql.SQL("unnest({}::text[])").format(name) if facts.element in ("S", "E") else None,
     )
 
 
@@ -202,4 +208,13 @@ def path_target(column: str, path: Sequence[str], kinds: Iterable[str]) -> Targe
         path=tuple(path),
         has_empty="string" in held,
         shown="object" not in held,
+        elements=_json_texts(node) if held == ["array"] else None,
     )
+
+
+def _json_texts(node: sql.Composable) -> sql.Composable:
+    """The texts among the elements of a JSON array, one by one."""
+    return sql.SQL(
+        "(SELECT x #>> '{{}}' FROM jsonb_array_elements(CASE jsonb_typeof({node}) WHEN 'array' THEN {node} END) x "
+        "WHERE jsonb_typeof(x) = 'string')"
+    ).format(node=node)

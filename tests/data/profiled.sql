@@ -34,21 +34,22 @@ CREATE TABLE people (
     secret text,
     secret_upper text GENERATED ALWAYS AS (upper(secret)) STORED,
     twice integer GENERATED ALWAYS AS (id * 2) STORED,
-    boss integer
+    boss integer,
+    written text
 );
 INSERT INTO people VALUES
     (1, 'Ann', 'ann@x.org', 'ANN', 'ok', '0044-03-15 BC', '2024-01-01 10:00+00', 1999, 1.5, 10.00, '{red,blue}',
      'Red,Blue', true, NULL, NULL, '  ', 'same', 'ab', '1 day', repeat('long text ', 20000), '(1,2)', '\x00ff', (1, 'x'),
-     'hush', DEFAULT, DEFAULT, NULL),
+     'hush', DEFAULT, DEFAULT, NULL, '2024-01-31'),
     (2, 'Bob', '', 'ann', 'ok', '2000-02-29', '2024-01-02 10:00+00', 2001, 'NaN', 20.00, '{red}',
      'Red', false, '', NULL, E'\t\n', 'same', 'cd', '2 days', repeat('long text ', 20000), '(1,2)', '\x00', (2, 'y'),
-     'hush', DEFAULT, DEFAULT, 1),
+     'hush', DEFAULT, DEFAULT, 1, ''),
     (3, 'ann', NULL, 'Bea', NULL, 'infinity', NULL, 2001, 'Infinity', 'NaN', '{}',
      'Blue', true, ' ', NULL, ' ', NULL, 'ab', '-1 day', 'short', '(3,4)', NULL, (2, 'y'),
-     'psst', DEFAULT, DEFAULT, 1),
+     'psst', DEFAULT, DEFAULT, 1, '2025-12-01 10:00'),
     (4, '', 'dee@x.org', NULL, 'happy', '1970-01-01', '2023-12-31 10:00+00', NULL, -2, NULL, NULL,
      'Green', NULL, NULL, NULL, '', 'same', NULL, NULL, '', NULL, NULL, NULL,
-     'hush', DEFAULT, DEFAULT, 9);
+     'hush', DEFAULT, DEFAULT, 9, NULL);
 
 CREATE TABLE sales."Order" (
     "Id" bigint PRIMARY KEY,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from okf_compiler.model import Column, Database, Table
 from okf_compiler.profiling.facts import ColumnProfile, ForeignKeyProfile, Profile
 from okf_compiler.sql_names import sql_name
 
+DATE = r"^\d\d\d\d-\d\d-\d\d($|[ T]\d\d:\d\d)"
 COMPARED_AS_TEXT = ("json", "point", "pair", "xml", "polygon", "circle", "box", "path", "line")
 NOT_NUMBERS = ("NaN", "Infinity", "-Infinity", "infinity", "-infinity")
 RANGED = (
@@ -114,6 +117,10 @@ def _expected(connection: psycopg.Connection[Any], place: str, table: Table, col
         ).fetchall()
         expected["examples"] = tuple(v for (v,) in found)
     ranged = column.type == "number" if column.path else column.type.startswith(RANGED) and "[" not in column.type
+    if not ranged and column.empty is not None:
+        (is_date,) = _row(connection, f"SELECT bool_and({text} ~ '{DATE}')::text FROM {place} WHERE {text} ~ '\\S'")
+        ranged = is_date == "true"
+        value = text
     if ranged:
         expected |= _range(connection, place, text, value)
     return expected
@@ -123,7 +130,7 @@ def _range(connection: psycopg.Connection[Any], place: str, text: str, value: st
     ends = []
     for direction in ("ASC", "DESC"):
         found = connection.execute(
-            f"""SELECT ({value})::text AS found FROM {place} WHERE {text} IS NOT NULL AND {text} NOT IN {NOT_NUMBERS}
+            f"""SELECT ({value})::text AS found FROM {place} WHERE {text} ~ '\\S' AND {text} NOT IN {NOT_NUMBERS}
                 ORDER BY {value} {direction} LIMIT 1""".encode()
         ).fetchone()
         ends.append(found[0] if found else None)
@@ -139,14 +146,26 @@ def _values(connection: psycopg.Connection[Any], place: str, table: Table, colum
         if column.path
         else held.type.startswith(types) or bool(held.enum_labels)
     )
+    text = _text(table, column)
+    if held.type == "text[]" or column.type == "array":
+        arrays = connection.execute(
+            f"SELECT to_json({text if column.path else sql_name(held.name)})::text FROM {place}".encode()
+        )
+        lists = [json.loads(cell) for (cell,) in arrays if cell is not None]
+        lists = [json.loads(cell) for cell in lists] if column.path else lists
+        counted = Counter(each for cell in lists for each in {e for e in cell if _is_short_text(e)})
+        return dict(counted)
     if "[" in held.type or not is_text or column.distinct > 5_000:
         return {}
-    text = _text(table, column)
     found = connection.execute(
         f"""SELECT {text}, count(*)::text FROM {place}
             WHERE {text} ~ '\\S' AND length({text}) <= 80 GROUP BY 1""".encode()
     ).fetchall()
     return {value: int(rows) for value, rows in found}
+
+
+def _is_short_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= 80
 
 
 def _indexed(folder: Path) -> dict[tuple[str, str], dict[str, int]]:

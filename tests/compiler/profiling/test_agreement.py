@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from support.databases import documents_of, loaded
 from support.profiled import differences
@@ -47,6 +49,7 @@ def test_figures_of_the_shop_are_those_of_plain_sql(postgres: Server, tmp_path: 
 def check(server: Server, name: str, folder: Path, documents: object) -> None:
     documented = livesqlbench.read(documents) if documents else None  # type: ignore[arg-type]
     assert server.admin is not None
+    connection: psycopg.Connection[Any]
     with connect(server.admin, name) as connection:
         done = run.profile(connection, name, folder / "profile", documented=documented)
         connection.rollback()

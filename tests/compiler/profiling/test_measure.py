@@ -37,6 +37,7 @@ EXPECTED: dict[tuple[str, str], dict[str, Any]] = {
     ("people", "Full Name"): {"nulls": 0, "empty": 1, "distinct": 4, "examples": ("Ann", "Bob", "ann")},
     ("people", "email"): {"nulls": 1, "empty": 1, "distinct": 3},
     ("people", "nick"): {"nulls": 1, "distinct": 2},
+    ("people", "written"): {"low": "2024-01-31", "high": "2025-12-01 10:00", "empty": 1},
     ("people", "feeling"): {"empty": None, "distinct": 2, "examples": ("ok", "happy")},
     ("people", "born"): {"low": "0044-03-15 BC", "high": "2000-02-29", "specials": ("infinity",)},
     ("people", "since"): {"type": "integer (domain recent)", "low": "1999", "high": "2001"},
@@ -106,6 +107,7 @@ class Profiled:
 def profiled(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Profiled]:
     with made(postgres, "profiled", SCRIPT.read_text("utf-8"), role="profiler") as params:
         folder = tmp_path_factory.mktemp("profile") / "profiled"
+        connection: psycopg.Connection[Any]
         with connect(params, "profiled") as connection:
             done = run.profile(connection, "profiled", folder, documented=DOCUMENTED, hide=HIDE)
         yield Profiled(params, folder, done)
@@ -156,10 +158,13 @@ def test_the_index_holds_short_texts_of_columns_with_few(profiled: Profiled) -> 
         assert ("many", "few") in columns and ("people", "feeling") in columns and ("sales.Order", "old.k") in columns
         assert ("many", "word") not in columns and ("people", "id") not in columns
         assert [h.value for h in index.find("short")] == ["short"]
+        arrays = [(h.column, h.value, h.rows) for name in ("red", "u") for h in index.find(name) if h.how == "exact"]
+        assert arrays == [("tags", "red", 2), ("doc.tags", "u", 1)]
         assert not index.find("long text")
 
 
 def test_figures_are_those_of_plain_sql(profiled: Profiled) -> None:
+    connection: psycopg.Connection[Any]
     with connect(profiled.params, "profiled") as connection:
         live = catalogue.read(connection, "profiled", hide=HIDE)
         assert not list(differences(connection, profiled.profile, live, profiled.folder))
@@ -174,6 +179,7 @@ def test_figures_are_those_of_plain_sql(profiled: Profiled) -> None:
 def test_a_large_table_is_sampled_the_same_way_each_time(profiled: Profiled, tmp_path: Path) -> None:
     found = []
     for number in range(2):
+        connection: psycopg.Connection[Any]
         with connect(profiled.params, "profiled") as connection:
             done = run.profile(connection, "profiled", tmp_path / str(number), limits=Limits(sample_above=4_000))
         found.append(done.profile.tables)
@@ -194,6 +200,7 @@ def test_what_takes_too_long_is_named_and_the_rest_goes_on(
         admin.execute("CREATE VIEW slow AS SELECT 1 AS one FROM pg_sleep(60)")
         admin.execute("GRANT SELECT ON slow TO profiler")
         try:
+            connection: psycopg.Connection[Any]
             with connect(profiled.params, "profiled") as connection:
                 done = run.profile(connection, "profiled", tmp_path, limits=Limits(seconds=0.5))
         finally:
@@ -211,6 +218,7 @@ def test_a_killed_profile_goes_on_where_it_was(profiled: Profiled, tmp_path: Pat
             raise Killed
 
     def go(**options: Any) -> run.Done:
+        connection: psycopg.Connection[Any]
         with connect(profiled.params, "profiled") as connection:
             return run.profile(connection, "profiled", tmp_path, hide=options.pop("hide", ()), **options)
 
