@@ -112,11 +112,11 @@ def _user(entry: Entry, task_id: str) -> Gold:
     values = entry.values
     return Gold(
         task_id=task_id,
-        sql=_texts(values.get("sql")),
+        sql=_texts(next((values[key] for key in user.GOLD if key in values), None)),
         rules=tuple(values.get("rules") or ()),
         ordered=bool(values.get("ordered")),
         answerable=values.get("answerable") is not False,
-        hint=entry.text("hint", default=""),
+        hint=entry.text(*user.HINTS, default=""),
     )
 
 

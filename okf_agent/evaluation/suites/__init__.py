@@ -79,8 +79,8 @@ def load(name: str, config: Config) -> Suite:
             roots = ", ".join(str(root) for root in config.settings.data_roots)
             raise UserError(f"The suite {name} is not in {roots}. To get it: {_get(name)}", status=2)
         return pins.pinned(SUITES[name].read(name, folder), folder, config)
-    path = config.settings.root / name
-    if path.is_file() or path.is_dir():
+    path = next((each for each in (Path(name), config.settings.root / name) if each.exists()), None)
+    if path is not None:
         return pins.pinned(user.load(path, config.settings), None, config)
     raise UserError(
         f"There is no suite {name!r}{did_you_mean(name, SUITES)}\n"

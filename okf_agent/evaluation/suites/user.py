@@ -1,8 +1,9 @@
 """Questions of your own: JSON lines with `question`, `database` and `sql`, the gold query.
 
 More keys, all optional: `id`, `difficulty`, `ordered` (the order of rows counts), `rules` (ids of the rules that the
-answer needs), `hint`, and `answerable: false` in the place of `sql`. `sql` may be a list: any of them is right.
-A folder means all its .jsonl files.
+answer needs), `hint`, and `answerable: false` in the place of `sql`. `sql` may be a list: any of them is right. The
+words of other benchmarks are taken too: `db_id` or `db_name` for the database, `evidence` for the hint; `SQL`, `gold`,
+`gold_sql` or, beside a `question`, `query` for gold. A folder means all its .jsonl files.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from okf_agent.evaluation.suites.lines import Entry, read_entries
 from okf_agent.evaluation.suites.model import Suite, SuiteDatabase, Task
 from okf_compiler.settings import Settings, UserError, did_you_mean, list_databases
 
-KEYS = ("id", "question", "database", "sql", "difficulty", "ordered", "rules", "hint", "answerable")
+IDS = ("id", "task_id", "question_id", "instance_id")
+DATABASES = ("database", "db_id", "db_name")
+GOLD = ("sql", "SQL", "gold", "gold_sql", "query")
+HINTS = ("hint", "evidence")
+KEYS = ("question", *IDS, *DATABASES, *GOLD, *HINTS, "difficulty", "ordered", "rules", "answerable")
 
 
 def load(path: Path, settings: Settings) -> Suite:
@@ -55,15 +60,15 @@ def load(path: Path, settings: Settings) -> Suite:
 def name_of(entry: Entry, several: bool) -> str:
     """Its `id`, else its line, with the file's name before it where there are several files."""
     number = f"{entry.file.stem}_{entry.number}" if several else str(entry.number)
-    return entry.text("id", default=number)
+    return entry.text(*IDS, default=number)
 
 
 def _task(entry: Entry, task_id: str) -> Task:
     for key in entry.values:
         if key not in KEYS:
             raise UserError(f"{entry.where}: there is no key {key!r}{did_you_mean(key, KEYS)}", status=2)
-    question, database = entry.text("question"), entry.text("database")
-    if "sql" not in entry.values and entry.values.get("answerable") is not False:
+    question, database = entry.text("question"), entry.text(*DATABASES)
+    if not any(key in entry.values for key in GOLD) and entry.values.get("answerable") is not False:
         raise UserError(
             f"{entry.where}: there is no 'sql', the gold query. For a question that cannot be answered: "
             '"answerable": false',

@@ -275,6 +275,26 @@ def test_own_suite(tmp_path: Path) -> None:
     assert gold.hints(suite) == {"b": "h"}
 
 
+def test_own_suite_in_the_words_of_other_benchmarks(tmp_path: Path) -> None:
+    lines = [
+        {
+            "question_id": 7,
+            "db_id": "shop",
+            "question": "?",
+            "evidence": "e",
+            "SQL": "SELECT 1",
+            "difficulty": "simple",
+        },
+        {"instance_id": "x", "db_name": "shop", "question": "?", "query": "SELECT 2"},
+    ]
+    write(tmp_path, {"mine.jsonl": lines})
+    suite = suites.load("mine.jsonl", config_of(tmp_path, PROJECT / "data"))
+    assert [(task.id, task.database, task.hint) for task in suite.tasks] == [("7", "shop", ""), ("x", "shop", "")]
+    assert {each.task_id: (each.sql, each.hint) for each in gold.load(suite).values()} == {
+        "7": (("SELECT 1",), "e"), "x": (("SELECT 2",), "")
+    }  # fmt: skip
+
+
 def test_own_suite_of_a_folder(tmp_path: Path) -> None:
     write(tmp_path, {"mine/a.jsonl": [GOOD], "mine/b.jsonl": [GOOD, GOOD]})
     suite = suites.load("mine", config_of(tmp_path, PROJECT / "data"))
