@@ -55,10 +55,12 @@ def run(tasks: str | None, **options: Any) -> None:
 @config_options
 def report(name: str) -> None:
     """Write the report of the evaluation NAME (without: the latest): one HTML file and a markdown one."""
+    from okf_agent.evaluation import explain, store
     from okf_agent.evaluation import report as reports
-    from okf_agent.evaluation import store
 
-    for path in reports.write(store.find(configured(), name).folder):
+    config = configured()
+    folder = store.find(config, name).folder
+    for path in reports.write(folder, explain.explainer(config, folder)):
         click.echo(path)
 
 
@@ -79,10 +81,12 @@ def compare(a: str, b: str) -> None:
 @config_options
 def show(task: str, name: str) -> None:
     """Show how each cell answered TASK, step by step, and why it is right or wrong."""
+    from okf_agent.evaluation import explain, store
     from okf_agent.evaluation import show as showing
-    from okf_agent.evaluation import store
 
-    click.echo(showing.show(store.find(configured(), name).folder, task))
+    config = configured()
+    folder = store.find(config, name).folder
+    click.echo(showing.show(folder, task, explain.explainer(config, folder)))
 
 
 @evaluation.command()

@@ -2,7 +2,8 @@
 
     python -m support.evaluations SECONDS   # the model alone, in a process of its own; prints its address
 
-The model is right but for every fifth question. In a mode with tools it reads a file, runs a query and hands it in.
+The model is right but for every fifth question. In a mode with tools it hands its query in at once, and for every
+tenth question reads a file and runs the query before.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def answer(request: dict[str, Any]) -> Scripted:
     if not tools:
         return text(f"```sql\n{sql}\n```")
     done = sum(1 for message in request["messages"] if message["role"] == "tool")
-    steps = [calls(("read_file", {"paths": [FILE]}))] if "read_file" in tools else []
-    steps.append(calls(("run_sql", {"sql": sql})))
+    steps = [calls(("read_file", {"paths": [FILE]}))] if "read_file" in tools and number % 10 == 0 else []
+    steps += [calls(("run_sql", {"sql": sql}))] if number % 10 == 0 else []
     return steps[done] if done < len(steps) else submit(sql, "As the query says.")
 
 

@@ -1,0 +1,275 @@
+"""`okf-agent eval run`, by the command line, over the shop, with a model that answers by itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import evaluations
+from support.command import SCRIPTS, run_inside
+from support.endpoint import Endpoint, Scripted, error
+from support.workspace import Workspace
+from support.workspace import workspace as make
+
+from okf_agent.evaluation.store import Evaluation
+
+PRICE = {"openai/scripted": {"input": 1000, "output": 0}}
+"""Dollars a million tokens: a call of 100 tokens costs ten cents."""
+
+
+class Lab:
+    """A workspace with a suite of twelve questions; `calls` counts what the model was asked."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.root = workspace.root
+        evaluations.write_suite(self.root / "many.jsonl", 12)
+        self.calls = 0
+        self.broken = False
+        self.endpoint = Endpoint(answer=self.answer)
+
+    def answer(self, request: dict[str, Any]) -> Scripted:
+        self.calls += 1
+        return error(401, "no such key") if self.broken else evaluations.answer(request)
+
+    def run(self, *arguments: str, prices: Any = PRICE, **model: Any) -> tuple[int, str]:
+        """The exit status and what was said, of one `okf-agent eval run`."""
+        config = {"name": "openai/scripted", "api_base": self.endpoint.url, "retries": 0, "prices": prices, **model}
+        (self.root / "config.yaml").write_text(json.dumps({"model": config}), encoding="utf-8")
+        done = run_inside("eval", "run", *arguments, cwd=self.root)
+        return done.returncode, done.stderr
+
+    def load(self, name: str) -> Evaluation:
+        return Evaluation.load(self.root / "runs" / "evals" / name)
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        return [*self.load(name).runs()]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with make(tmp_path_factory.mktemp("workspace")) as workspace:
+        lab = Lab(workspace)
+        with lab.endpoint:
+            yield lab
+
+
+@pytest.fixture
+def lab(shared: Lab) -> Lab:
+    shared.calls, shared.broken = 0, False
+    return shared
+
+
+def test_every_question_is_asked_in_every_cell_recorded_and_scored(lab: Lab) -> None:
+    status, said = lab.run("--suite", "many.jsonl", "--cells", "bundle,raw,pack", "--limit", "10", "--name", "all")
+    assert status == 0, said
+    assert "30 of 30 done, 24 of 30 right" in said
+    evaluation = lab.load("all")
+    lines, scores = lab.lines("all"), evaluation.scores()
+    assert [(c["name"], c["knowledge"]) for c in evaluation.facts["cells"]] == [
+        (m, m) for m in ("bundle", "raw", "pack")
+    ]
+    places = {(line["task_id"], line["cell"]["name"], line["mode"], line["repeat"]) for line in lines}
+    assert places == {(f"count_{n}", m, m, 1) for n in range(1, 11) for m in ("bundle", "raw", "pack")}
+    assert all(score["strict"] is evaluations.is_right(score["task_id"]) for score in scores)
+    wrong = [score for score in scores if not score["strict"]]
+    assert {score["miss"] for score in wrong} == {"formula differs"}
+    assert all(evaluation.steps(line["run_id"])[-1]["event"] == "Finished" for line in lines)
+    assert {score["holdout"] for score in scores} == {True, False}
+
+
+def test_what_is_done_is_not_asked_again_and_a_lost_score_comes_back(lab: Lab) -> None:
+    lab.run("--suite", "many.jsonl", "--cells", "pack", "--limit", "6", "--name", "again")
+    asked = lab.calls
+    file = lab.load("again").folder / "scores.jsonl"
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-2]))
+    status, said = lab.run("--name", "again")
+    assert (status, lab.calls) == (0, asked)
+    assert "6 of 6 done, 5 of 6 right" in said
+    assert len(lab.load("again").scores()) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "model", "message"),
+    [
+        (("--cells", "raw"), {}, "cells left out: pack"),
+        (("--limit", "3"), {}, "tasks left out: count_3"),
+        (("--repeat", "2"), {}, "repeat: 1 then, 2 now"),
+        ((), {"temperature": 0.5}, "cell pack, model.temperature: 0.0 then, 0.5 now"),
+        (("--set", "agent.max_steps=3"), {}, "cell pack, limits.max_steps: 15 then, 3 now"),
+    ],
+)
+def test_another_evaluation_under_the_same_name_is_refused(
+    lab: Lab, arguments: tuple[str, ...], model: dict[str, Any], message: str
+) -> None:
+    if not (lab.root / "runs" / "evals" / "fixed").exists():
+        lab.run("--suite", "many.jsonl", "--cells", "pack", "--limit", "3", "--name", "fixed")
+    wanted = ("--limit", "2") if "--limit" in arguments else ()
+    status, said = lab.run("--name", "fixed", *(wanted or arguments), **model)
+    assert status == 2
+    assert message in said
+
+
+def test_a_suite_whose_file_changed_is_refused(lab: Lab) -> None:
+    own = lab.root / "own.jsonl"
+    evaluations.write_suite(own, 2)
+    lab.run("--suite", "own.jsonl", "--cells", "pack", "--name", "changed")
+    evaluations.write_suite(own, 2)
+    own.write_text(own.read_text("utf-8").replace("below 2 are", "below  2 are"), encoding="utf-8")
+    (lab.root / "runs" / "suites" / "own.json").unlink()  # what the suite was pinned to
+    status, said = lab.run("--name", "changed")
+    assert status == 2, said
+    assert "the suite's files have another content" in said
+
+
+def test_a_budget_ends_it_and_a_larger_one_goes_on(lab: Lab) -> None:
+    arguments = ("--suite", "many.jsonl", "--cells", "pack", "--name", "cheap", "--workers", "2")
+    status, said = lab.run(*arguments, "--budget", "0.45")
+    assert status == 1
+    assert "The budget of $0.45 is used up" in said
+    assert 3 <= len(lab.lines("cheap")) <= 5
+    assert lab.load("cheap").spent()[0] <= 0.55
+    assert lab.run("--name", "cheap", "--budget", "inf")[0] == 0
+    assert len(lab.lines("cheap")) == 12
+
+
+def test_a_budget_needs_prices(lab: Lab) -> None:
+    status, said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "p", "--budget", "9", prices={})
+    assert status == 1
+    assert "Set model.prices" in said
+
+
+def test_kept_replies_cost_nothing_and_are_counted(lab: Lab) -> None:
+    arguments = ("--suite", "many.jsonl", "--cells", "bundle", "--tasks", "count_1,count_1?", "--cache")
+    lab.run(*arguments, "--name", "fresh")
+    asked = lab.calls
+    assert asked == 6  # count_10 takes three
+    status, said = lab.run(*arguments, "--name", "kept")
+    assert (status, lab.calls) == (0, asked)
+    assert "6 cached replies" in said and "$0.0000" in said
+    fresh, kept = lab.lines("fresh"), lab.lines("kept")
+    assert [sum(line["cached_calls"] for line in lines) for lines in (fresh, kept)] == [0, 6]
+    assert [sum(line["cost_usd"] for line in lines) for lines in (fresh, kept)] == [pytest.approx(0.6), 0]
+    assert sum(line["model_seconds"] for line in kept) == 0
+    assert {(line["task_id"], line["input_tokens"]) for line in fresh} == {
+        (line["task_id"], line["input_tokens"]) for line in kept
+    }
+
+
+def test_repetitions_are_asked_each(lab: Lab) -> None:
+    lab.run("--suite", "many.jsonl", "--cells", "pack", "--limit", "2", "--repeat", "3", "--cache", "--name", "thrice")
+    assert lab.calls == 6
+    assert sorted((line["task_id"], line["repeat"]) for line in lab.lines("thrice")) == [
+        (f"count_{n}", r) for n in (1, 2) for r in (1, 2, 3)
+    ]
+
+
+def test_a_model_that_is_not_there_stops_it_and_its_questions_are_asked_again(lab: Lab) -> None:
+    lab.broken = True
+    status, said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "gone", "--workers", "1")
+    assert status == 1
+    assert "10 runs in a row had no reply of the model" in said
+    lab.broken = False
+    status, said = lab.run("--name", "gone")
+    assert status == 0
+    assert "12 of 12 done, 10 of 12 right" in said
+    assert {line["stop_reason"] for line in lab.lines("gone")} == {"submitted"}
+
+
+def test_a_suite_without_gold_runs_and_says_so(lab: Lab) -> None:
+    folder = lab.root / "data" / "livesqlbench-base-lite"
+    folder.mkdir()
+    task = {
+        "instance_id": "shop_1",
+        "selected_database": "shop",
+        "query": "How many customers with a number below 4 are there?",
+        "sol_sql": [],
+    }
+    managed = {**task, "instance_id": "shop_M_1", "category": "Management"}
+    lines = "".join(json.dumps(each) + "\n" for each in (task, managed))
+    (folder / "livesqlbench_data.jsonl").write_text(lines, encoding="utf-8")
+    status, said = lab.run("--suite", "livesqlbench-base-lite", "--cells", "pack", "--name", "blind")
+    assert status == 0, said
+    assert "1 of 1 tasks have no gold here: they are asked and stay unscored." in said
+    assert "1 management tasks" in said
+    assert "1 of 1 done, none scored" in said
+    assert lab.load("blind").scores()[0]["strict"] is None
+
+
+def test_a_leak_stops_it_before_anything_is_asked(lab: Lab) -> None:
+    file = lab.root / "bundles" / "compiled" / "shop" / "knowledge" / "leak.md"
+    lab.run("--suite", "many.jsonl", "--cells", "pack", "--limit", "1", "--name", "clean")  # compiles the bundle
+    lab.calls = 0
+    asked = "How many customers with a number below 7 are there?"
+    file.write_text(f"---\ntype: Note\ntitle: leak\n---\n{asked}\n{evaluations.gold_sql(7)}\n", encoding="utf-8")
+    try:
+        status, said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "leaky")
+    finally:
+        file.unlink()
+    assert (status, lab.calls) == (1, 0)
+    assert "leak.md:" in said and "count_7" in said
+
+
+def test_wrong_calls_are_named(lab: Lab) -> None:
+    for arguments, message in (
+        ((), "Which suite?"),
+        (("--suite", "shopp"), "did you mean 'shop'"),
+        (("--suite", "many.jsonl", "--tasks", "count_99"), "has no task 'count_99'"),
+        (("--suite", "many.jsonl", "--name", "../x"), "cannot be the name of an evaluation"),
+        (("--suite", "many.jsonl", "--executor", "ray://x"), "write dask://host:port"),
+    ):
+        status, said = lab.run(*arguments)
+        assert status == 2, said
+        assert message in said
+
+
+def test_ctrl_c_ends_it_cleanly(lab: Lab) -> None:
+    def slow(request: dict[str, Any]) -> Scripted:
+        done = lab.answer(request)
+        return Scripted(done.body, delay=30 if lab.calls > 4 else 0)
+
+    with Endpoint(answer=slow) as endpoint:
+        config = {"name": "openai/scripted", "api_base": endpoint.url, "retries": 0, "prices": PRICE}
+        (lab.root / "config.yaml").write_text(json.dumps({"model": config}), encoding="utf-8")
+        command = [SCRIPTS / "okf-agent", "eval", "run", "--suite", "many.jsonl", "--cells", "pack", "--name", "c"]
+        new = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if sys.platform == "win32" else {}
+        process = subprocess.Popen(command, cwd=lab.root, stderr=subprocess.PIPE, encoding="utf-8", **new)
+        deadline = time.monotonic() + 60
+        while lab.calls < 8 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        said = process.communicate(timeout=60)[1]
+    assert time.monotonic() - began < 20
+    assert process.returncode == 130, said
+    assert "To go on: okf-agent eval run --name c" in said
+    assert len(lab.lines("c")) == 4
+    status, _ = lab.run("--name", "c")
+    assert status == 0
+    assert len(lab.lines("c")) == 12
+
+
+def test_predictions_made_elsewhere_are_scored(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    sql = {1: evaluations.gold_sql(1), 2: "SELECT 7", 3: "SELECT nothing"}
+    lines = "".join(json.dumps({"task_id": f"count_{n}", "sql": text}) + "\n" for n, text in sql.items())
+    file.write_text(lines, encoding="utf-8")
+    out = tmp_path / "scores.jsonl"
+    done = run_inside("eval", "score", file, "--suite", "many.jsonl", "-o", out, cwd=lab.root)
+    assert done.returncode == 0, done.stderr
+    assert "1 of 3 right" in done.stdout and "9 questions without a prediction" in done.stdout
+    assert "count_3: wrong: the query fails" in done.stdout
+    assert [json.loads(line)["strict"] for line in out.read_text("utf-8").splitlines()] == [True, False, False]
+
+
+def test_the_list_says_what_is_here(lab: Lab) -> None:
+    lab.run("--suite", "many.jsonl", "--cells", "pack", "--limit", "1", "--name", "listed")
+    said = run_inside("eval", "list", cwd=lab.root).stdout
+    assert "listed: many in pack; 1 of 1 runs" in said
+    assert "defog" in said and "not here" in said
