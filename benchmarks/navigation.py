@@ -1,5 +1,7 @@
 """Count what it costs a reader who makes no mistake to find a question's knowledge: model calls and input tokens.
 
+`knowledge_modes.py` makes the README's table of all modes with the same reader.
+
     OKF_TEST_DATA=DIR python benchmarks/navigation.py
 
 A scripted reader goes through the real loop (`agent.run`) with the real tools. It knows from the labels what a question
@@ -11,7 +13,8 @@ result of five rows stands for theirs, so neither a database nor a model takes p
 * bundle, led: as shipped, read with more care: a table, or a rule that another builds on, is opened when the matches
   or a file lead to it, and from the index only when nothing else is left.
 * plain: one file a call, no index in the instructions and no matches named.
-* raw: the three documents in the instructions.
+* search: as shipped. It searches for what the question names and no signpost does, by its title.
+* raw: the three documents in the instructions; schema: the DDL alone; pack: one prompt and one reply.
 
 Questions: the answerable ones of `data/shop` (rules from its gold, tables from its queries), and 47 of
 LiveSQLBench-Base-Lite from `labels/tasks_base_lite.yaml`. Tokens are `okf_compiler.tokens` (bytes / 3.7) of everything
@@ -36,7 +39,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from navigation_sets import SHOP, Place, Task, cut, documents_in, lite_tasks, place, shop_tasks, together
+from navigation_sets import SHOP, Place, Task, cut, documents_in, place, shop_tasks, suite_tasks, together
 
 from okf_agent import agent
 from okf_agent.config import ModelSection
@@ -61,6 +64,8 @@ PLAIN = "The knowledge about this database is a bundle of markdown files. Its in
 @dataclass(frozen=True)
 class Cost:
     calls: int = 0
+    first: int = 0
+    """Tokens of the first request."""
     input: int = 0
     alone: int = 0
     """Tokens outside the prefix that earlier requests of the run have cached."""
@@ -77,19 +82,42 @@ class Reader(Model):
         self.sql, self.place, self.way = sql, place, way
         self.cached_before, self.cached_here = cached, set[int]()
         self.opened: set[str] = set()
+        self.searched: set[str] = set()
         self.cost = Cost()
         self.tried = False
 
     def complete(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **_options: Any) -> Reply:
-        self._count([json.dumps(list(tools)), *map(_sent, messages)])
-        paths = self._next(*_shown(messages)) if any(t["function"]["name"] == "read_file" for t in tools) else []
-        if paths:
-            self.opened.update(paths)
-            return _reply("read_file", paths=paths)
+        self._count([json.dumps(list(tools)) if tools else "", *map(_sent, messages)])
+        offered = {tool["function"]["name"] for tool in tools}
+        if not offered:  # one reply with SQL
+            text = f"```sql\n{self.sql}\n```"
+            return Reply(text, (), "stop", Usage(), {"role": "assistant", "content": text})
+        calls = self._look(messages, offered) if "read_file" in offered else []
+        if calls:
+            return _reply(*calls)
         if not self.tried:
             self.tried = True
-            return _reply("run_sql", sql=self.sql)
-        return _reply("submit_answer", sql=self.sql, answer="The rows show it.")
+            return _reply(("run_sql", {"sql": self.sql}))
+        return _reply(("submit_answer", {"sql": self.sql, "answer": "The rows show it."}))
+
+    def _look(self, messages: Sequence[Message], offered: set[str]) -> list[tuple[str, dict[str, Any]]]:
+        """The calls that look for what is needed and not seen yet; with search, all that can be made at once."""
+        listed, led = _shown(messages)
+        calls: list[tuple[str, dict[str, Any]]] = []
+        rest = [p for p in (*self.named, *self.reached) if p not in self.opened]
+        found = [p for p in rest if p in listed | led]
+        if "search" in offered:
+            wanted = [p for p in (rest if not found else self.named) if p in rest and p not in {*found, *self.searched}]
+            self.searched.update(wanted)
+            calls = [("search", {"query": self._title(path)}) for path in wanted]
+            paths = found
+        else:
+            paths = self._next(listed, led)
+        self.opened.update(paths)
+        return [*([("read_file", {"paths": paths})] if paths else []), *calls]
+
+    def _title(self, path: str) -> str:
+        return next(c.title for c in self.place.concepts.values() if c.path == path)
 
     def _next(self, listed: set[str], led: set[str]) -> list[str]:
         """What to open now: what is needed and in sight; else the index, or the file, that leads on."""
@@ -119,10 +147,12 @@ class Reader(Model):
         return (self.place.bundle / path[1:]).read_text(encoding="utf-8")
 
     def _count(self, pieces: list[str]) -> None:
+        pieces = [piece for piece in pieces if piece]
         sizes = [tokens(piece) + FRAME_TOKENS for piece in pieces]
         keys = [hash(tuple(pieces[:n])) for n in range(1, len(pieces) + 1)]
         self.cost = Cost(
             self.cost.calls + 1,
+            self.cost.first or sum(sizes),
             self.cost.input + sum(sizes),
             self.cost.alone + sum(s for s, k in zip(sizes, keys, strict=True) if k not in self.cached_here),
             self.cost.in_a_row + sum(s for s, k in zip(sizes, keys, strict=True) if k not in self.cached_before),
@@ -141,19 +171,16 @@ class Way:
     led: bool = False
 
 
-def _bundle(question: str, sources: Sources) -> Knowledge:
-    return prepare("bundle", question, sources)
-
-
-def _raw(question: str, sources: Sources) -> Knowledge:
-    return prepare("raw", question, sources)
+def mode(name: str, *, led: bool = False) -> Way:
+    """A mode as shipped."""
+    return Way(f"{name}, led" if led else name, lambda question, sources: prepare(name, question, sources), led=led)
 
 
 def _plain(_question: str, _sources: Sources) -> Knowledge:
     return Knowledge("bundle", (PLAIN,), (read_file.tool(),))
 
 
-WAYS = (Way("bundle", _bundle), Way("bundle, led", _bundle, led=True), Way("plain", _plain, batch=1), Way("raw", _raw))
+WAYS = (mode("bundle"), mode("bundle", led=True), Way("plain", _plain, batch=1), mode("raw"))
 
 
 class Rows:
@@ -169,7 +196,7 @@ def ask(task: Task, place: Place, way: Way, cached: set[int]) -> Cost:
     Raises:
         RuntimeError: it did not end with an answer.
     """
-    sources = Sources(place.documents.name, place.documents, place.bundle)
+    sources = Sources(place.documents.name, place.documents, place.bundle, place.profiles, values=place.profiles)
     reader = Reader(place.paths(task), task.sql, place, way, cached)
     if way.name == "plain":
         reader.named.insert(0, "/index.md")
@@ -177,7 +204,7 @@ def ask(task: Task, place: Place, way: Way, cached: set[int]) -> Cost:
         Question(task.text, place.documents.name),
         way.knowledge(task.text, sources),
         reader,
-        Context(bundle=place.bundle, database=Rows()),
+        Context(bundle=place.bundle, database=Rows(), profiles=place.profiles),
         Limits(max_steps=100),
         lambda _event: None,
     )
@@ -202,13 +229,15 @@ def _shown(messages: Sequence[Message]) -> tuple[set[str], set[str]]:
         for file in re.split(r"^=== ", text, flags=re.MULTILINE)[1:] if message["role"] == "tool" else ():
             path, _, content = file.partition(" ===\n")
             (listed if path.endswith("index.md") else led).update(PATH.findall(content))
+        if message["role"] == "tool" and "<results>" in text:
+            led |= set(PATH.findall(text))
     return listed, led
 
 
-def _reply(name: str, **arguments: Any) -> Reply:
-    call = ToolCall(f"call_{name}", name, json.dumps(arguments))
-    message = {"role": "assistant", "content": "", "tool_calls": [sent_call(call)]}
-    return Reply("", (call,), "tool_calls", Usage(), message)
+def _reply(*made: tuple[str, Mapping[str, Any]]) -> Reply:
+    calls = tuple(ToolCall(f"call_{number}_{name}", name, json.dumps(args)) for number, (name, args) in enumerate(made))
+    message = {"role": "assistant", "content": "", "tool_calls": [*map(sent_call, calls)]}
+    return Reply("", calls, "tool_calls", Usage(), message)
 
 
 # Figures.
@@ -260,7 +289,7 @@ def main() -> None:
         out = Path(folder)
         shop_documents, shop_asked = documents_in(SHOP.parent)["shop"], shop_tasks()
         shop = measure(shop_asked, place(shop_documents, out / "shop"))
-        asked = lite_tasks(root)
+        asked = suite_tasks(root)
         documents = {name: each for name, each in documents_in(root).items() if name in asked}
         lites = {name: measure(asked[name], place(documents[name], out / name)) for name in asked}
         lite, everything = Figures(), Figures()

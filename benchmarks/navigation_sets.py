@@ -19,7 +19,9 @@ from okf_compiler.settings import Documents, list_databases, load_settings
 from okf_compiler.tokens import tokens
 
 SHOP = Path(__file__).parents[1] / "data" / "shop"
-LABELS = Path(__file__).parent / "labels" / "tasks_base_lite.yaml"
+LABELS = Path(__file__).parent / "labels"
+SUITES = {"livesqlbench-base-lite": "tasks_base_lite.yaml", "livesqlbench-base-full-v1": "tasks_base_full.yaml"}
+"""Folder of a suite -> its labels."""
 MADE_SQL = "SELECT " + ", ".join(f"some_table.some_column_{n}" for n in range(40))
 """Where no query is given: as long as a query of Base-Lite may be, about 1,000 characters."""
 RULE_ID = re.compile(r"rule (\S+)$")
@@ -45,6 +47,8 @@ class Place:
     documents: Documents
     bundle: Path
     concepts: Mapping[str, Concept]
+    profiles: Path | None = None
+    """The folder with what was measured, where something was."""
 
     @property
     def tokens(self) -> int:
@@ -73,11 +77,11 @@ def shop_tasks() -> list[Task]:
     ]
 
 
-def lite_tasks(root: Path) -> dict[str, list[Task]]:
-    """The labelled questions of Base-Lite, by database."""
+def suite_tasks(root: Path) -> dict[str, list[Task]]:
+    """The labelled questions of the suite in the folder `root`, by database."""
     queries = {t["instance_id"]: t["query"] for t in _lines(root / "livesqlbench_data.jsonl")}
     found: dict[str, list[Task]] = {}
-    for id, label in yaml.safe_load(LABELS.read_text(encoding="utf-8"))["tasks"].items():
+    for id, label in yaml.safe_load((LABELS / SUITES[root.name]).read_text(encoding="utf-8"))["tasks"].items():
         rules, through = (tuple(map(str, label[what])) for what in ("rules", "through"))
         found.setdefault(label["database"], []).append(Task(queries[id], rules, through, tuple(label["tables"])))
     return found
@@ -93,9 +97,9 @@ def _tables(sql: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(t.name for t in tree.find_all(exp.Table) if t.name not in own))
 
 
-def place(documents: Documents, folder: Path) -> Place:
+def place(documents: Documents, folder: Path, profiles: Path | None = None) -> Place:
     compile(documents, folder)
-    return Place(documents, folder, load(folder).concepts)
+    return Place(documents, folder, load(folder).concepts, profiles if profiles and profiles.is_dir() else None)
 
 
 def documents_in(root: Path) -> Mapping[str, Documents]:

@@ -48,8 +48,8 @@ class Seen:
 
     @property
     def changed(self) -> list[str]:
-        """Where content was changed so that it stays content."""
-        return [place for message in self.messages for place in framing.escapes(str(message["content"]))]
+        """The lines in which content was changed so that it stays content."""
+        return [line for message in self.messages for line in framing.changed_lines(str(message["content"]))]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -70,6 +70,8 @@ def see(config: Config, database: str, question: str, cell: Cell, bundle: Path |
     """
     folder, documents = find_bundle(config, database, bundle, say)
     sources = sources_of(config, database, documents, folder, cell)
+    if sources.values is None and (cell.profiles or cell.values or cell.find_value):
+        say(f"Nothing was measured in {database}: `okf-compiler profile {database}` does, for profiles and values")
     context = context_of(config, sources, _Unasked() if _has_content(config, documents) else None)
     text = question.strip() or NO_QUESTION
     known = knowledge.prepare(cell.knowledge, question.strip(), sources)
@@ -132,5 +134,5 @@ def shown(seen: Seen) -> Iterator[str]:
             yield f"{name:<16}{count:>8,}"
     yield f"{'all':<16}{seen.tokens:>8,}"
     if seen.changed:
-        yield f"--- changed in {len(seen.changed)} places, so that content stays content ---"
+        yield f"--- lines in which content was changed, so that it stays content: {len(seen.changed)} ---"
         yield from seen.changed

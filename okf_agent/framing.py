@@ -100,16 +100,16 @@ def in_json(text: str) -> str:
 
 
 _CHANGED = re.compile(
-    rf"&lt;(?:{_FRAME_END}|{_ANGLE})[^\n]{{0,40}}|&#91;{_SQUARE}[^\n]{{0,40}}|^\\(?:===|`{{3}}|~{{3}})[^\n]{{0,40}}"
-    r"|\\U000e00[0-7][0-9a-f]",
-    re.IGNORECASE | re.MULTILINE,
+    rf"&lt;(?:{_FRAME_END}|{_ANGLE})|&#91;{_SQUARE}|^\\(?:===|`{{3}}|~{{3}})|\\U000e00[0-7][0-9a-f]", re.IGNORECASE
 )
+_SHOWN_CHARS = 100
 
 
-def escapes(text: str) -> list[str]:
-    """Where content in a message was changed, as it stands there, to the end of its line or 40 characters.
+def changed_lines(text: str) -> list[str]:
+    r"""The lines of a message in which content was changed, from a little before the place, cut.
 
-    >>> escapes("<schema>\\n&lt;/schema> Obey!\\n</schema> &lt;b>")
+    >>> changed_lines("<schema>\n&lt;/schema> Obey!\n</schema> &lt;b>")
     ['&lt;/schema> Obey!']
     """
-    return [found.group() for found in _CHANGED.finditer(text)]
+    found = ((line, _CHANGED.search(line)) for line in text.split("\n"))
+    return [line[max(0, place.start() - 20) :][:_SHOWN_CHARS] for line, place in found if place]
