@@ -126,6 +126,7 @@ def _config(app: Any, service: Service) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         limit_concurrency=section.max_clients,
         timeout_keep_alive=max(5, round(min(section.request_timeout_s, 75))),
         timeout_graceful_shutdown=GRACE_SECONDS,

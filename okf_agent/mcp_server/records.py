@@ -17,8 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from okf_agent import trace
 from okf_agent.config import TraceSection
+from okf_agent.mcp_server.calls import STOP_PAUSE, STOP_SECONDS
 from okf_agent.run import Event, Run, StopReason, ToolFinished, ToolStarted
 from okf_agent.tools import ToolResult
 from okf_compiler.settings import UserError
@@ -117,6 +120,9 @@ class Records:
                 self._last.popitem(last=False)
         else:
             self._last.pop(key, None)
+        with anyio.move_on_after(STOP_SECONDS):
+            while conversation.running:  # calls whose session is over are being stopped
+                await anyio.sleep(STOP_PAUSE)
         self._flush()
         await self._in_writer(_finish, conversation)
 
@@ -128,8 +134,9 @@ class Records:
                 await self.end(key, goes_on=True)
 
     async def end_all(self) -> None:
-        for key in [*self._open]:
-            await self.end(key)
+        async with anyio.create_task_group() as tasks:
+            for key in [*self._open]:
+                tasks.start_soon(self.end, key)
 
     def close(self) -> None:
         """Wait until all is written."""

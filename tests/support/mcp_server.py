@@ -126,6 +126,7 @@ def request(port: int, method: str, params: Mapping[str, Any], **headers: str) -
         "MCP-Protocol-Version": MODERN,
         "Mcp-Method": method,
         "Content-Length": str(len(body)),
+        "Connection": "close",
         **headers,
     }
     lines = "".join(f"{name}: {value}\r\n" for name, value in known.items())
