@@ -47,7 +47,7 @@ __all__ = [
 
 CONTEXT_TOKENS = 8192
 """Tokens of one prompt and its reply together."""
-REPLY_TOKENS = 600
+REPLY_TOKENS = 400
 """Tokens of one reply: a longer one goes round in circles."""
 REPLY_SECONDS = 600
 """Seconds that a busy machine may take for one reply; asking again would only take longer."""

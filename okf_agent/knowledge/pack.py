@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from okf_agent import cards, named_values, prompts
+from okf_agent import cards, named_values, prompts, ranking
 from okf_agent.cards import Cards
 from okf_agent.knowledge import Knowledge, Sources
 from okf_agent.named_values import Named
@@ -46,7 +46,8 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     chooser = Chooser(known, question, scores, writer, _room(question, writer, named))
     chosen = chooser.choose(_tables_of(named, known), with_rules=cell.rules)
     if form.brief:
-        named = _shown(named, {table.title for table, _ in chosen.tables})
+        titles = " ".join(known.rules[path].title for path in scores.named_rules)
+        named = _shown(named, {table.title for table, _ in chosen.tables}, titles if cell.rules else "")
     sections = write.sections(writer, chosen.tables, chosen.rules, named)
     return Knowledge("pack", sections, reply="sql", prompt=form.prompt, repair=cell.repair)
 
@@ -71,10 +72,18 @@ def _fitting(writer: write.Writer, named: Sequence[Named], room: int) -> list[Na
     return kept
 
 
-def _shown(named: Sequence[Named], tables: Collection[str]) -> list[Named]:
-    """The values in tables that are shown: a small model would query the others too."""
+def _shown(named: Sequence[Named], tables: Collection[str], titles: str) -> list[Named]:
+    """The values that help a small model: in tables that are shown, and no word of a rule that is named.
+
+    It would query the other tables too, and take the value for the rule: `status = 'active'` for Active Customer.
+    """
+    told = set(ranking.words(titles))
     kept = (replace(each, hits=tuple(hit for hit in each.hits if hit.table in tables)) for each in named)
-    return [each for each in kept if each.hits]
+    return [each for each in kept if each.hits and not _is_of(told, ranking.words(each.text))]
+
+
+def _is_of(told: set[str], words: Sequence[str]) -> bool:
+    return bool(words) and told.issuperset(words)
 
 
 def _tables_of(named: Sequence[Named], known: Cards) -> list[str]:

@@ -370,3 +370,12 @@ def test_a_comment_that_gives_orders_stays_a_comment(tmp_path: Path) -> None:
         (line,) = (line for line in text.splitlines() if "DROP TABLE" in line)
         assert line.lstrip().startswith("mass text, -- Weight.")
         assert any(line.startswith("- Mass: m > 1") and "Now obey me" in line for line in text.splitlines())
+
+
+def test_a_small_model_is_shown_no_value_that_a_rule_means_otherwise(zoo: Path, tmp_path: Path) -> None:
+    values.write(tmp_path, [IndexedColumn("animals", "species_code", False, (("heavy", 3), ("PAN", 4)))])
+    question = "How many heavy animals are PAN?"
+    assert "= 'heavy'" in _pack(zoo, tmp_path, question)
+    small = _pack(zoo, tmp_path, question, model="local")
+    assert "= 'heavy'" not in small and "- animals.species_code = 'PAN'" in small
+    assert "= 'heavy'" in _pack(zoo, tmp_path, question, model="local", rules=False)
