@@ -42,7 +42,13 @@ SUITES: Mapping[str, Known] = {
     _LARGE: Known(livesqlbench.load, (_LARGE, f"{_LARGE}-v1"), _TASKS),
     "defog": Known(defog.load, ("defog",), (defog.TASKS_FILE,)),
     "bird-minidev": Known(bird.load, ("bird-minidev", "minidev", "MINIDEV"), bird.TASK_FILES),
-    "bird-superhero": Known(bird.load, ("bird-superhero",), bird.TASK_FILES),
+    "bird-superhero": Known(
+        bird.load,
+        ("bird-superhero",),
+        bird.TASK_FILES,
+        "put questions.json (its 129 questions of BIRD's dev.json), superhero.sqlite and database_description/ of "
+        "BIRD's dev set into data/bird-superhero",
+    ),
 }
 
 
