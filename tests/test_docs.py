@@ -42,7 +42,9 @@ def test_commands_that_a_page_names_exist_with_their_options(page: Path) -> None
             # "okf-agent and" in prose is no call; in code it is.
             assert f"`{program} {name}" not in text and f"$ {program} {name}" not in text, f"{program} {name}"
             continue
-        options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)} | {"--help"}
+        below = command.commands.get(rest.split()[0]) if isinstance(command, click.Group) and rest.split() else None
+        params = [*command.params, *(below.params if below else ())]
+        options = {o for p in params for o in (*p.opts, *p.secondary_opts)} | {"--help"}
         options |= {o for p in known[program].params for o in p.opts}
         code = rest if f"`{program} {name}{rest}`" in text or f"$ {program} {name}{rest}" in text else ""
         assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", code)) <= options, f"{program} {name}{rest}"
