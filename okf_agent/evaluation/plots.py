@@ -26,6 +26,10 @@ MARKERS = "osD^vP"
 WIDE = 30
 """Times that the dearest cell costs the cheapest, past which the axis is logarithmic."""
 MOST_STEPS = 15
+OFFSETS = tuple((right, up) for up in (6, -15, 20, -29, 34, -43, 48) for right in (11, -11))
+"""Where a point's name may stand beside it, in points, the best place first."""
+NEAR = (6, -15)
+"""Heights at which a name needs no line to its point."""
 
 
 def scatter(points: Mapping[str, tuple[float | None, Interval]], price: str, unit: str) -> str:
@@ -36,27 +40,26 @@ def scatter(points: Mapping[str, tuple[float | None, Interval]], price: str, uni
     known = {name: (x, y) for name, (x, y) in points.items() if x is not None and y.n}
     if not known:
         return ""
+    from matplotlib.ticker import MaxNLocator
+
     figure, axes = _figure(price)
     front = pareto({name: (x, y.value) for name, (x, y) in known.items()})
-    axes.plot(
-        [known[name][0] for name in front],
-        [100 * known[name][1].value for name in front],
-        color=MUTED,
-        linestyle=(0, (4, 3)),
-        linewidth=1.2,
-        zorder=1,
-    )
-    for i, name in enumerate(points):
-        if name in known:
-            _point(axes, i, name, *known[name], on_front=name in front)
     least, most = min(x for x, _ in known.values()), max(x for x, _ in known.values())
     if least > 0 and most / least > WIDE:
         axes.set_xscale("log")
-    elif most > 0:
-        axes.set_xlim(0, most * 1.25)
+        axes.set_xlim(least / 1.6, most * 2.2)
+    else:
+        axes.set_xlim(0, most * 1.25 or 1)
+        axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.set_ylim(0, 104)
     axes.set_xlabel(f"{price} ({unit})")
     axes.set_ylabel("accuracy (%)")
+    line = [(known[name][0], 100 * known[name][1].value) for name in front]
+    axes.plot(*zip(*line, strict=True), color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2, zorder=1)
+    for i, name in enumerate(points):
+        if name in known:
+            _point(axes, i, *known[name], on_front=name in front)
+    _name_points(axes, {name: (x, 100 * y.value) for name, (x, y) in known.items()})
     told = "; ".join(f"{name} {100 * y.value:.0f} % at {x:.4g} {unit}" for name, (x, y) in known.items())
     return _svg(figure, f"Accuracy against {price}: {told}. On the Pareto front: {', '.join(front)}.")
 
@@ -74,7 +77,7 @@ def steps(tokens: Mapping[str, Sequence[float]]) -> str:
         axes.plot(
             numbers, shown, color=_colour(i), marker=_marker(i), markersize=4.5, linewidth=1.6, label=_label(name)
         )
-    axes.set_ylim(0, None)
+    axes.set_ylim(0, 1.08 * max(value for values in tokens.values() for value in values[:MOST_STEPS]) or 1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("model call")
     axes.set_ylabel("median input tokens")
@@ -106,15 +109,46 @@ def misses(kinds: Sequence[str], shares: Mapping[str, Mapping[str, float]]) -> s
     return _svg(figure, f"Misses by class. {told}.")
 
 
-def _point(axes: Axes, i: int, name: str, x: float, y: Interval, *, on_front: bool) -> None:
+def _point(axes: Axes, i: int, x: float, y: Interval, *, on_front: bool) -> None:
     spread = [[100 * (y.value - y.low)], [100 * (y.high - y.value)]]
-    axes.errorbar([x], [100 * y.value], yerr=spread, color=_colour(i), linewidth=1.2, capsize=3, zorder=2)
+    place = [x], [100 * y.value]
+    axes.errorbar(*place, yerr=spread, color=_colour(i), linewidth=1.2, capsize=3, zorder=2)
     if on_front:
-        axes.plot([x], [100 * y.value], "o", markersize=15, markerfacecolor="none", markeredgecolor=MUTED, zorder=2)
-    axes.plot([x], [100 * y.value], _marker(i), markersize=8, color=_colour(i), markeredgecolor=PAPER, zorder=3)
-    axes.annotate(
-        _label(name), (x, 100 * y.value), xytext=(11, 6), textcoords="offset points", color=INK, fontsize=9.5, zorder=4
-    )
+        axes.plot(*place, "o", markersize=15, markerfacecolor="none", markeredgecolor=MUTED, zorder=2, clip_on=False)
+    axes.plot(*place, _marker(i), markersize=8, color=_colour(i), markeredgecolor=PAPER, zorder=3, clip_on=False)
+
+
+def _name_points(axes: Axes, places: Mapping[str, tuple[float, float]]) -> None:
+    """Write each point's name beside it, where it covers no other name and no other point, as far as that goes."""
+    left = axes.transAxes.transform((0, 0))[0]
+    spots = {name: axes.transData.transform(place) for name, place in places.items()}
+    taken = [(x - 8, y - 8, x + 8, y + 8) for x, y in spots.values()]
+    for name, (x, y) in spots.items():
+        wide = 6.2 * len(name)
+        boxes = [
+            (x + right - (wide if right < 0 else 0), y + up, x + right + (0 if right < 0 else wide), y + up + 12)
+            for right, up in OFFSETS
+        ]
+        hits = [sum(_overlap(box, other) for other in taken) + 9 * (box[0] < left) for box in boxes]
+        best = hits.index(min(hits))
+        taken.append(boxes[best])
+        far = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.7} if OFFSETS[best][1] not in NEAR else None
+        axes.annotate(
+            _label(name),
+            places[name],
+            xytext=OFFSETS[best],
+            textcoords="offset points",
+            ha="right" if OFFSETS[best][0] < 0 else "left",
+            color=INK,
+            fontsize=9.5,
+            arrowprops=far,
+            zorder=4,
+        )
+
+
+def _overlap(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Of two boxes (left, bottom, right, top)."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _figure(name: str, height: float = 3.5) -> tuple[Figure, Axes]:
@@ -140,7 +174,7 @@ def _figure(name: str, height: float = 3.5) -> tuple[Figure, Axes]:
         "text.color": INK,
     }
     with rc_context(style):
-        figure = Figure(figsize=(5.6, height), layout="constrained")
+        figure = Figure(figsize=(5.6, height), dpi=72, layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.add_subplot(label=name)
         axes.patch.set_alpha(0)
@@ -163,7 +197,7 @@ def _colour(i: int) -> str:
 
 
 def _marker(i: int) -> str:
-    return MARKERS[i // COLOURS % len(MARKERS)] if i >= COLOURS else MARKERS[i % len(MARKERS)]
+    return MARKERS[(i + i // COLOURS) % len(MARKERS)]
 
 
 def _svg(figure: Figure, told: str) -> str:

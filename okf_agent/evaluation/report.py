@@ -204,7 +204,8 @@ def interval(found: Interval) -> str:
 
 def points(found: Interval) -> str:
     """A difference in percentage points: `+28.4 (+14.9 to +41.5)`."""
-    return f"{100 * found.value:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})".replace("-", "−")
+    value, low, high = (f"{100 * each:+.1f}".replace("-", "−") for each in (found.value, found.low, found.high))
+    return f"{value} ({low} to {high})"
 
 
 def p_value(p: float) -> str:
