@@ -103,9 +103,15 @@ class Profiled:
         return self.done.profile
 
 
+@pytest.fixture(scope="module", params=["postgres", pytest.param("postgres15", marks=pytest.mark.slow)])
+def server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture(scope="module")
-def profiled(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Profiled]:
-    with made(postgres, "profiled", SCRIPT.read_text("utf-8"), role="profiler") as params:
+def profiled(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Profiled]:
+    with made(server, "profiled", SCRIPT.read_text("utf-8"), role="profiler") as params:
         folder = tmp_path_factory.mktemp("profile") / "profiled"
         connection: psycopg.Connection[Any]
         with connect(params, "profiled") as connection:
@@ -193,10 +199,8 @@ def test_a_large_table_is_sampled_the_same_way_each_time(profiled: Profiled, tmp
         assert {hit.rows for hit in index.find("few 1")} == {None}
 
 
-def test_what_takes_too_long_is_named_and_the_rest_goes_on(
-    profiled: Profiled, postgres: Server, tmp_path: Path
-) -> None:
-    with psycopg.connect(**(postgres.admin or {}), dbname="profiled", autocommit=True) as admin:
+def test_what_takes_too_long_is_named_and_the_rest_goes_on(profiled: Profiled, server: Server, tmp_path: Path) -> None:
+    with psycopg.connect(**(server.admin or {}), dbname="profiled", autocommit=True) as admin:
         admin.execute("CREATE VIEW slow AS SELECT 1 AS one FROM pg_sleep(60)")
         admin.execute("GRANT SELECT ON slow TO profiler")
         try:
