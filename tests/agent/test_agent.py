@@ -119,7 +119,7 @@ def test_a_greeting_is_declined_at_once(ask: Asker) -> None:
         (("run_sql", {"sql": "INSERT INTO hubs VALUES (9)"}), "ever"),
         (("run_sql", {"sql": "SELECT nmae FROM hubs"}), "name"),
         (("read_file", {"paths": ["/knowledge/utilisation.md"]}), RULE),
-        (("read_file", {"paths": ["/\ud800.md"]}), "?"),
+        (("read_file", {"paths": ["/\ud800.md"]}), r"\ud800"),
     ],
 )
 def test_an_error_is_text_for_the_model_and_the_run_goes_on(ask: Asker, call: Any, told: str) -> None:
