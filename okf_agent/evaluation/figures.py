@@ -87,10 +87,6 @@ class CellFigures:
         return share(self.scored, "lenient")
 
     @cached_property
-    def tuning(self) -> Interval:
-        return share([run for run in self.scored if not run.score.get("holdout")], "strict")
-
-    @cached_property
     def holdout(self) -> Interval:
         return share([run for run in self.scored if run.score.get("holdout")], "strict")
 
@@ -147,6 +143,23 @@ class CellFigures:
         """The mean of a figure of the scores that have it, such as knowledge_recall."""
         known = [float(value) for run in self.runs if (value := run.score.get(name)) is not None]
         return fmean(known) if known else None
+
+    @property
+    def judged(self) -> float | None:
+        """The share of judged runs that the judge calls a MATCH; None without a judge."""
+        said = [run.score["judge"] == "MATCH" for run in self.runs if run.score.get("judge")]
+        return fmean(said) if said else None
+
+    @property
+    def judge_agrees(self) -> float | None:
+        """The share of judged runs with a verdict where the judge says the same as the strict rule."""
+        same = [(run.score["judge"] == "MATCH") is run.strict for run in self.scored if run.score.get("judge")]
+        return fmean(same) if same else None
+
+    @property
+    def judge_cost(self) -> float:
+        """Known dollars of all judgements."""
+        return sum(float(run.score.get("judge_cost_usd") or 0) for run in self.runs)
 
     @cached_property
     def reads(self) -> float | None:

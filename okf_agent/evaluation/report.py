@@ -102,6 +102,7 @@ def _content(
         "difficulties": _names(known, "difficulty"),
         "databases": _names(known, "database"),
         "unscored": all(not cell.scored for cell in cells),
+        "other_scores": any(c.mean("soft_f1") is not None or c.judged is not None for c in cells),
         "reading": [cell for cell in cells if any(run.run.get("files_opened") for run in cell.runs)],
         "plots": {
             "cost": plots.scatter({c.name: (c.cost, c.accuracy) for c in cells}, "mean cost", "$ a question"),
@@ -183,6 +184,7 @@ def _environment() -> Environment:
         "percent": percent,
         "interval": interval,
         "points": points,
+        "hundred": lambda value: number(None if value is None else 100 * value, 1),
         "p_value": p_value,
         "number": number,
         "dollars": dollars,

@@ -182,7 +182,8 @@ def _score(task: Mapping[str, Any], run: Mapping[str, Any], miss: str, with_miss
         "differences": [],
         "knowledge_recall": 0.5 + 0.5 * (not miss) if run["files_opened"] else None,
         "knowledge_precision": 0.75 if run["files_opened"] else None,
-        "judge": None,
+        "judge": "MATCH" if not miss or miss == "order" else "MISMATCH",
+        "judge_cost_usd": 0.0005,
         "miss": miss if miss and with_misses else None,
         "evidence": MISSES.get(miss, "") if with_misses else "",
     }

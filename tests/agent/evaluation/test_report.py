@@ -74,8 +74,24 @@ def test_the_figures_are_those_of_the_records(folder: Path, html: str, markdown:
         assert re.search(rf"^\| formula differs \|.* {misses or '–'} \|", markdown, re.M)
 
 
+def test_other_scores_are_means_and_shares(folder: Path, html: str, markdown: str) -> None:
+    scores = [json.loads(line) for line in read(folder / "scores.jsonl")]
+    mine = [score for score in scores if score["cell"] == "pack"]
+    scored = [score for score in mine if score["strict"] is not None]
+    f1 = 100 * sum(score["soft_f1"] for score in mine) / len(mine)
+    match = 100 * sum(score["judge"] == "MATCH" for score in mine) / len(mine)
+    agrees = 100 * sum((score["judge"] == "MATCH") is score["strict"] for score in scored) / len(scored)
+    cost = f"${0.0005 * len(mine):.4f}"
+    assert f"| pack | {f1:.1f} | – | {match:.1f} % | {agrees:.1f} % | {cost} |" in markdown
+    assert f"<td>{f1:.1f}</td><td>–</td><td>{match:.1f} %</td><td>{agrees:.1f} %</td><td>{cost}</td>" in html
+
+
+def read(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines()
+
+
 def test_every_part_is_there(html: str, markdown: str) -> None:
-    heads = ("Cells", "Differences", "By difficulty", "By database", "Misses by class")
+    heads = ("Other scores", "Cells", "Differences", "By difficulty", "By database", "Misses by class")
     for head in heads:
         assert f"<h2>{head}</h2>" in html and f"## {head}" in markdown
     assert html.count('<svg role="img" aria-label="') == 4
@@ -163,7 +179,7 @@ def test_without_gold_it_says_that_nothing_is_scored(tmp_path: Path) -> None:
 def test_steps_that_are_gone_and_unknown_costs_are_no_error(tmp_path: Path) -> None:
     folder = make_evaluation(tmp_path / "gone", Size(tasks=3, cells=("pack",), repeat=1))
     shutil.rmtree(folder / "steps")
-    runs = [json.loads(line) | {"cost_usd": None, "answer": None} for line in (folder / "runs.jsonl").open()]
+    runs = [json.loads(line) | {"cost_usd": None, "answer": None} for line in read(folder / "runs.jsonl")]
     write_lines(folder / "runs.jsonl", runs)
     html = report.write(folder)[0].read_text(encoding="utf-8")
     assert "Its steps are not kept any more." in html and "No answer." in html
