@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from navigation_sets import RULE_ID, Place, Task, documents_in, lite_tasks, place, shop_tasks
+from navigation_sets import RULE_ID, Place, Task, documents_in, place, shop_tasks, suite_tasks
 
 from okf_agent import search_index, signposts
 from okf_compiler.bundle import Concept
@@ -109,7 +109,7 @@ def _found(ranks: Sequence[int]) -> int:
 def count_signposts(root: Path, folder: Path) -> None:
     """Print what of the labelled questions' needs the signposts name."""
     lite = root / LITE
-    asked = {"shop": {"shop": shop_tasks()}, "Base-Lite": lite_tasks(lite)}
+    asked = {"shop": {"shop": shop_tasks()}, "Base-Lite": suite_tasks(lite)}
     for name, databases in asked.items():
         counts = [0, 0, 0, 0, 0]
         for database, tasks in databases.items():

@@ -7,6 +7,7 @@ It follows the bundle: how its files stand is looked at before a search, as ofte
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import threading
 import time
@@ -61,6 +62,12 @@ def open(bundle: Path) -> Index:
         UserError: there is no such bundle, or it cannot be read.
     """
     return Index(bundle)
+
+
+@functools.lru_cache(maxsize=8)
+def shared(bundle: Path) -> Index:
+    """`open`, once for all questions of this process: what a large bundle's files hold is not read at each of them."""
+    return open(bundle)
 
 
 class Index:
@@ -162,7 +169,7 @@ class _Answer:
 
 def _answer(index: tantivy.Index, searcher: tantivy.Searcher, asked: words.Asked, limit: int) -> _Answer:
     with guarded():
-        held = [[name for name in names if _fields(searcher, name[0])][:MAX_NAMES] for names in asked]
+        held = [_held(searcher, names) for names in asked]
         spelt = [names or _near(searcher, asked[n][0][0]) for n, names in enumerate(held)]
         names = [each for each in spelt if each]
         if not names:
@@ -180,6 +187,10 @@ def _query(schema: tantivy.Schema, searcher: tantivy.Searcher, asked: words.Aske
         options = [_one(schema, stem, weight, _fields(searcher, stem)) for stem, weight in names]
         parts.append(options[0] if len(options) == 1 else tantivy.Query.disjunction_max_query(options))
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, part) for part in parts])
+
+
+def _held(searcher: tantivy.Searcher, names: words.Names) -> words.Names:
+    return [name for name in names if _fields(searcher, name[0])][:MAX_NAMES]
 
 
 def _fields(searcher: tantivy.Searcher, stem: str) -> list[str]:

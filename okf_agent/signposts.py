@@ -35,7 +35,7 @@ def for_question(question: str, bundle: Path) -> str:
         UserError: the bundle cannot be read.
     """
     concepts = bundles.load(bundle).concepts
-    found = matches(search_index.open(bundle).rank(question, MAX_MATCHES), concepts)
+    found = matches(search_index.shared(bundle).rank(question, MAX_MATCHES), concepts)
     if not found:
         return ""
     lines = [f"* [{c.title}]({c.path}) - {c.description}" for c in (concepts[id] for id in found)]

@@ -31,7 +31,7 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     if not query or context.bundle is None:
         return ToolResult(prompts.say("no_query"), failed=True)
     try:
-        found = search_index.open(context.bundle).search(query, MAX_RESULTS)
+        found = search_index.shared(context.bundle).search(query, MAX_RESULTS)
     except UserError as error:
         return ToolResult(str(error), failed=True)
     for match in found:
