@@ -86,6 +86,12 @@ class Pair:
             object.__setattr__(self, name, sorted(a.conditions - b.conditions, key=str))
 
     @property
+    def left_out(self) -> set[str]:
+        """What one of them gives besides all that the other gives: a difference of output and not of formula."""
+        gold, given = set(self.gold.outputs), set(self.given.outputs)
+        return gold ^ given if gold < given or given < gold else set()
+
+    @property
     def distance(self) -> int:
         """How many parts differ."""
         names = ("tables", "columns", "joins", "conditions", "groups", "calculations")
@@ -170,7 +176,8 @@ def _value(case: Case) -> str:
         return ""
     for wanted in pair.missing:
         for found in pair.added:
-            if wanted.column != found.column or wanted.values == found.values:
+            computed = any("(" in value and not value.startswith("'") for value in wanted.values | found.values)
+            if wanted.column != found.column or wanted.values == found.values or computed:
                 continue
             texts = any(value.startswith("'") for value in wanted.values | found.values)
             alike = {wanted.operator, found.operator} <= {"=", "like", "ilike"}
@@ -188,9 +195,10 @@ def _grain_or_join(case: Case) -> str:
         _difference("joins on", map(_edge, gold.joins - given.joins), map(_edge, given.joins - gold.joins)),
         _difference("reads", gold.tables, given.tables),
         f"gold has {gold.outer} outer joins, the answer {given.outer}" if gold.outer != given.outer else "",
-        f"only {'gold' if gold.distinct else 'the answer'} counts or lists distinct rows"
+        f"only {'gold' if gold.distinct else 'the answer'} lists distinct rows"
         if gold.distinct != given.distinct
         else "",
+        _distinct(gold.calculations - given.calculations, given.calculations - gold.calculations),
     ]
     return "; ".join(part for part in found if part)
 
@@ -199,7 +207,8 @@ def _formula(case: Case) -> str:
     if not (pair := case.shapes):
         return ""
     conditions = _difference("has the condition", map(str, pair.missing), map(str, pair.added))
-    calculations = _difference("calculates", pair.gold.calculations, pair.given.calculations)
+    left_out = pair.left_out
+    calculations = _difference("calculates", pair.gold.calculations - left_out, pair.given.calculations - left_out)
     return "; ".join(part for part in (conditions, calculations) if part)
 
 
@@ -235,6 +244,13 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("order", _order),
 )
 KINDS: tuple[str, ...] = tuple(dict.fromkeys(kind for kind, _ in RULES))
+
+
+def _distinct(missing: Iterable[str], added: Iterable[str]) -> str:
+    """A calculation that is the same but for DISTINCT."""
+    plain = {each.replace("DISTINCT ", ""): each for each in added}
+    same = [(each, other) for each in sorted(missing) if (other := plain.get(each.replace("DISTINCT ", "")))]
+    return f"gold calculates {same[0][0]}, the answer {same[0][1]}" if same else ""
 
 
 def _difference(verb: str, gold: Iterable[str], given: Iterable[str]) -> str:

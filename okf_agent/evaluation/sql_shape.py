@@ -67,6 +67,7 @@ class Shape:
     conditions: set[Condition] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     distinct: bool = False
+    """SELECT DISTINCT, at any depth; DISTINCT within an aggregate is part of the calculation."""
     calculations: set[str] = field(default_factory=set)
     """The outermost calculations and aggregates, canonical."""
     outputs: list[str] = field(default_factory=list)
@@ -159,7 +160,7 @@ def _add(node: exp.Expr, shape: Shape) -> None:
     elif isinstance(node, exp.Group):
         shape.groups |= {_group_entry(each, node) for each in node.expressions}
     elif isinstance(node, exp.Distinct):
-        shape.distinct = True
+        shape.distinct |= isinstance(node.parent, exp.Select)
     if isinstance(node, CALCULATIONS) and not node.find_ancestor(*CALCULATIONS):
         shape.calculations.add(text(node))
     if isinstance(node, exp.Column) and isinstance(node.parent, exp.Where | exp.And | exp.Or | exp.Not):

@@ -1,8 +1,13 @@
 """(gold, answer, record) -> class, by hand. Where two classes would fit, the order of misses.RULES decides."""
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from okf_agent.evaluation.misses import KINDS, Case, classify
 from okf_agent.evaluation.navigation import Needed, navigate, needed_concepts
@@ -53,7 +58,14 @@ QUERIES = [
         "2025-03-01",
     ),
     (ACTIVE, ACTIVE.replace("2025-04-01", "2025-06-30"), VALUE, "2025-06-30"),
-    (ACTIVE, ACTIVE.replace("DISTINCT ", ""), GRAIN, "distinct"),
+    (ACTIVE, ACTIVE.replace("DISTINCT ", ""), GRAIN, "count(DISTINCT orders.customer_id)"),
+    ("SELECT a, avg(b), sum(c) FROM t GROUP BY a", "SELECT a, avg(b) FROM t GROUP BY a", OUTPUT, "sum(t.c)"),
+    (
+        "SELECT a FROM t WHERE b > (SELECT avg(b) FROM t)",
+        "SELECT a FROM t WHERE b > (SELECT sum(b) FROM t)",
+        FORMULA,
+        "avg",
+    ),
     (COUNT, "SELECT count(*) FROM orders o JOIN items i ON i.order_id = o.id", GRAIN, "items"),
     (
         "SELECT count(*) FROM orders o LEFT JOIN items i ON i.order_id = o.id",
@@ -143,6 +155,58 @@ def test_a_run(line: dict[str, Any], facts: dict[str, Any], kind: str, evidence:
 def test_every_class_is_tried() -> None:
     assert {kind for *_, kind, _ in (*QUERIES, *RUNS)} == set(KINDS)
     assert len(QUERIES) + len(RUNS) >= 40
+
+
+def mutated(sql: str) -> Iterator[tuple[str, str]]:
+    """(class, query) of queries that differ from a query in one way."""
+    for kind, cls, change in MUTATIONS:
+        tree = sqlglot.parse_one(sql, read="postgres")
+        if any(change(node) for node in [*tree.find_all(cls)]):
+            yield kind, tree.sql("postgres")
+
+
+def _other_text(node: exp.Expression) -> bool:
+    constant = node.args["expression"]
+    if not (isinstance(constant, exp.Literal) and constant.is_string):
+        return False
+    constant.set("this", constant.this + "x")
+    return True
+
+
+def _other_operator(node: exp.Expression) -> bool:
+    node.replace(exp.GTE(this=node.this, expression=node.args["expression"]))
+    return True
+
+
+def _other_aggregate(node: exp.Expression) -> bool:
+    node.replace(exp.Sum(this=node.this))
+    return True
+
+
+def _other_direction(node: exp.Expression) -> bool:
+    node.set("desc", not node.args.get("desc"))
+    return not node.find_ancestor(exp.Window)
+
+
+MUTATIONS = (
+    (VALUE, exp.EQ, _other_text),
+    (FORMULA, exp.GT, _other_operator),
+    (FORMULA, exp.Avg, _other_aggregate),
+    ("order", exp.Ordered, _other_direction),
+)
+
+
+def test_real_gold_queries_changed_in_one_way(test_data: Path) -> None:
+    tasks = json.loads((test_data / "bird-superhero" / "questions.json").read_text(encoding="utf-8"))
+    golds = [sqlglot.transpile(task["SQL"], read="sqlite", write="postgres")[0] for task in tasks]
+    found = [(kind, classify(Case(record(sql), (gold,)))) for gold in golds for kind, sql in mutated(gold)]
+    assert len(golds) == 129 and len(found) > 120
+    assert [(kind, miss) for kind, miss in found if miss.kind != kind] == []
+    same = [
+        classify(Case(record(sqlglot.transpile(gold, "postgres", "postgres", pretty=True)[0]), (gold,)))
+        for gold in golds
+    ]
+    assert all("show no difference" in miss.evidence for miss in same)
 
 
 def test_the_nearest_gold_query_counts() -> None:
