@@ -117,11 +117,15 @@ def _lines(done: Done, folder: Path) -> Iterator[str]:
     tables = done.profile.tables.values()
     sampled = sum(table.sampled_rows is not None for table in tables)
     yield (
-        f"{done.profile.database}: {len(tables)} tables, {sum(table.rows for table in tables):,} rows, "
+        f"{done.profile.database}: {_tables(len(tables))}, {sum(table.rows for table in tables):,} rows, "
         f"{sum(len(table.columns) for table in tables):,} columns and JSON paths, {done.values:,} values in the index"
     )
     if done.taken_up:
-        yield f"{done.taken_up} tables were measured before the interruption; --again measures all of them"
+        yield f"Measured before the interruption: {_tables(done.taken_up)}; --again measures everything anew"
     if sampled:
-        yield f"{sampled} tables were measured on a sample"
+        yield f"Measured on a sample: {_tables(sampled)}"
     yield f"Measured at {done.profile.measured_at}, in {folder}"
+
+
+def _tables(amount: int) -> str:
+    return f"{amount} table{'s' * (amount != 1)}"

@@ -26,7 +26,7 @@ def measure(
     """The foreign keys of one table of `rows` rows; and of those that could not be measured, why.
 
     Raises:
-        psycopg.OperationalError: the connection is lost.
+        UserError: the connection is lost.
     """
     found: list[ForeignKeyProfile] = []
     unmeasured: dict[str, str] = {}
@@ -37,8 +37,6 @@ def measure(
             with asking(connection, limits.seconds) as ask:
                 cells = [int(cell or 0) for cell in ask(_query(source, relation, other, key))[0]]
         except psycopg.DatabaseError as error:
-            if connection.broken:
-                raise
             place = f"{relation.name}.{', '.join(key.columns)} -> {other.name}"
             unmeasured[place] = reason(error, limits)
         else:

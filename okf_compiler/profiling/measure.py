@@ -16,6 +16,7 @@ from okf_compiler.profiling import json_paths, lists, queries
 from okf_compiler.profiling.facts import ColumnProfile, TableProfile
 from okf_compiler.profiling.store import shows
 from okf_compiler.profiling.targets import SAMPLED_KINDS, Relation, Target, column_targets
+from okf_compiler.settings import UserError
 
 CELLS = 5_000_000
 """Cells whose different values one query counts: they are sorted, and the role's disk for that is limited."""
@@ -27,6 +28,7 @@ LARGEST = 1_000_000_000
 """Bytes of a table above which it is sampled, however few its rows."""
 SAMPLE_BYTES = 200_000_000
 LOCK_MS = 5_000
+LOST = "The server ended the connection. Call again: the profile goes on where it was."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,14 @@ def asking(connection: psycopg.Connection[Any], seconds: float) -> Iterator[Ask]
         )
 
         def ask(query: sql.Composed) -> list[Row]:
-            with connection.transaction():
-                found: list[Row] = cursor.execute(query).fetchall()
-                return found
+            try:
+                with connection.transaction():
+                    found: list[Row] = cursor.execute(query).fetchall()
+                    return found
+            except psycopg.OperationalError:
+                if connection.broken:  # nothing more can be asked: no fault of the table
+                    raise UserError(LOST) from None
+                raise
 
         yield ask
 
@@ -96,7 +103,7 @@ def measure(
     """One table. What cannot be measured is named with its reason, and the rest goes on.
 
     Raises:
-        psycopg.OperationalError: the connection is lost.
+        UserError: the connection is lost.
     """
     if not relation.populated:
         why = "the materialized view is not populated: REFRESH MATERIALIZED VIEW fills it"
@@ -105,15 +112,15 @@ def measure(
         with asking(connection, limits.seconds) as ask:
             return _Table(relation, documented, hide, limits, ask).measured()
     except psycopg.DatabaseError as error:
-        if connection.broken:
-            raise
         return TableMeasured(None, {}, {relation.name: reason(error, limits)})
 
 
 def reason(error: psycopg.Error, limits: Limits) -> str:
     """Why something was not measured, for a person."""
     if isinstance(error, errors.QueryCanceled):
-        return f"it took longer than {limits.seconds:g} s: --seconds allows more"
+        return (
+            f"it took longer than {limits.seconds:g} s: allow more with --seconds, or look at less with --sample-above"
+        )
     return str(error.diag.message_primary or error).strip()
 
 
@@ -199,6 +206,9 @@ class _Table:
             some = targets[start : start + step]
             try:
                 counted |= self._count(some)
+            except errors.QueryCanceled as error:
+                for target in some:  # each for itself could take as long
+                    self._give_up(target.name, error)
             except psycopg.DatabaseError:
                 for target in some:  # one of them cannot be read: which?
                     try:

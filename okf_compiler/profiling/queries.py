@@ -13,7 +13,7 @@ MOST_VALUES = 5_000
 """Different values of a column that goes into the value index."""
 LONGEST_VALUE = 80
 """Characters of a value that goes into the value index."""
-ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$"
+ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)? ?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 
 
 def aggregates(target: Target) -> list[sql.Composable]:

@@ -153,7 +153,7 @@ def _column(column: Column, facts: TypeFacts, known_unique: bool) -> Target:
     if not facts.comparable:
         value = text
     if kind == "text" and facts.deterministic and facts.base != "citext" and facts.category == "S":
-        value = sql.SQL('{} COLLATE "C"').format(text)  # the server's own order of words takes ten times as long
+        value = sql.SQL('{} COLLATE "C"').format(text)  # a language's own order of words is slow to sort by
     return Target(
         column.name,
         column.type,

@@ -26,7 +26,7 @@ from okf_compiler.profiling import load, values
 SCRIPT = """
 CREATE TABLE a_customers (id integer PRIMARY KEY, email text, city text);
 INSERT INTO a_customers SELECT g, 'someone' || g || '@secret.org', 'City ' || g % 5 FROM generate_series(1, 20) g;
-CREATE VIEW b_slow AS SELECT id, pg_sleep(0.2)::text AS waited FROM a_customers;
+CREATE VIEW b_slow AS SELECT id, pg_sleep(0.03)::text AS waited FROM a_customers;
 GRANT SELECT ON a_customers, b_slow TO commanded;
 """
 
@@ -45,7 +45,7 @@ def test_what_is_hidden_never_leaves_and_nobody_else_reads_the_rest(source: str,
     configure(tmp_path, hide=["a_customers.email"])
     done = run("okf-compiler", "profile", "people", "--from", source, "--hide", "b_slow", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "1 tables, 20 rows, 2 columns" in done.stdout and "1/2 a_customers" in done.stderr
+    assert "1 table, 20 rows, 2 columns" in done.stdout and "1/2 a_customers" in done.stderr
     folder = tmp_path / "bundles" / "profiles" / "people"
     profile = load(folder)
     assert profile is not None and list(profile.tables["a_customers"].columns) == ["id", "city"]
@@ -61,7 +61,7 @@ def test_ctrl_c_ends_cleanly_and_the_next_call_goes_on(source: str, postgres: Se
     command = [str(SCRIPTS / "okf-compiler"), "profile", "people", "--from", source]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None and process.stderr.readline() == "1/3 a_customers\n"
-        time.sleep(0.3)
+        time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
     assert process.returncode == 130 and said.strip() == "Interrupted."
@@ -72,8 +72,20 @@ def test_ctrl_c_ends_cleanly_and_the_next_call_goes_on(source: str, postgres: Se
             assert time.monotonic() < deadline, "the query still runs"
     folder = tmp_path / "bundles" / "profiles" / "people"
     assert load(folder) is None
-    again = run("okf-compiler", "profile", "people", "--from", source, "--seconds", "0.5", "--again", cwd=tmp_path)
-    assert again.returncode == 0 and "b_slow" in again.stderr and "before the interruption" not in again.stdout
+    again = run("okf-compiler", "profile", "people", "--from", source, "--seconds", "0.1", "--again", cwd=tmp_path)
+    assert again.returncode == 0 and "b_slow" in again.stderr and "interruption" not in again.stdout
+
+
+def test_a_lost_connection_is_no_fault_of_the_table(source: str, postgres: Server, tmp_path: Path) -> None:
+    command = [str(SCRIPTS / "okf-compiler"), "profile", "people", "--from", source]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None and process.stderr.readline() == "1/3 a_customers\n"
+        with psycopg.connect(**(postgres.admin or {}), dbname="postgres", autocommit=True) as admin:
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'commanded'")
+        said = process.stderr.read()
+    assert process.returncode == 1 and "goes on where it was" in said
+    again = run("okf-compiler", "profile", "people", "--from", source, "--quiet", cwd=tmp_path)
+    assert again.returncode == 0 and "before the interruption: 1 table;" in again.stdout
 
 
 @pytest.mark.parametrize(
