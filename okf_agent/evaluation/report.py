@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from okf_agent.evaluation import figures, plots
 from okf_agent.evaluation.figures import CellFigures, Explains, Scored
-from okf_agent.evaluation.pages import MOST_CHARS, Step, shortened, steps_of
+from okf_agent.evaluation.pages import LIMITS, MOST_CHARS, Step, shortened, steps_of
 from okf_agent.evaluation.statistics import Interval
 from okf_agent.evaluation.store import Evaluation
 from okf_compiler.inert import inert, inert_lines
@@ -184,6 +184,7 @@ def _environment() -> Environment:
         "percent": percent,
         "interval": interval,
         "points": points,
+        "short": lambda text: text if len(text) <= LIMITS[0] else f"{text[: LIMITS[0]]}\n… the record has the rest.",
         "hundred": lambda value: number(None if value is None else 100 * value, 1),
         "p_value": p_value,
         "number": number,

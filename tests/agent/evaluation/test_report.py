@@ -179,9 +179,12 @@ def test_without_gold_it_says_that_nothing_is_scored(tmp_path: Path) -> None:
 def test_steps_that_are_gone_and_unknown_costs_are_no_error(tmp_path: Path) -> None:
     folder = make_evaluation(tmp_path / "gone", Size(tasks=3, cells=("pack",), repeat=1))
     shutil.rmtree(folder / "steps")
+    long = {"sql": "SELECT " + "1 + " * 2_000 + "1", "answer": "no", "checked": "ran"}
     runs = [json.loads(line) | {"cost_usd": None, "answer": None} for line in read(folder / "runs.jsonl")]
     write_lines(folder / "runs.jsonl", runs)
+    write_lines(folder / "runs.jsonl", [runs[0] | {"answer": long}, *runs[1:]])
     html = report.write(folder)[0].read_text(encoding="utf-8")
+    assert "1 + 1 +" in html and "… the record has the rest." in html and len(re.findall(r"1 \+ ", html)) < 1_001
     assert "Its steps are not kept any more." in html and "No answer." in html
     assert html.count("<svg") == 2  # seconds and misses; neither cost nor tokens are known
 
