@@ -32,8 +32,6 @@ class Gold:
     """Evidence that the benchmark gives with the question in its easier setting."""
     refusals: tuple[str, ...] = ()
     """Queries that the benchmark takes for declining: Defog's constants."""
-    conditions: Mapping[str, Any] | None = None
-    """LiveSQLBench's `conditions` of the task."""
     error: str = ""
     """Why the file's gold could not be turned into PostgreSQL."""
 
@@ -80,7 +78,6 @@ def _livesqlbench(entry: Entry) -> Iterator[Gold]:
         rules=tuple(values.get("external_knowledge") or ()),
         ordered=bool(values.get("order", conditions.get("order"))),
         answerable=not declined,
-        conditions=conditions or None,
     )
 
 

@@ -9,7 +9,7 @@ from okf_agent.database import Database
 from okf_agent.evaluation.values import Row, parse
 from okf_agent.query_error import QueryError
 
-MAX_ROWS = 200_000
+MAX_ROWS = 100_000
 """Rows past which a result is not compared any more."""
 MAX_CHARS = 200_000_000
 """Characters of all its cells past which it is not."""

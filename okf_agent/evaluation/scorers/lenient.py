@@ -7,16 +7,15 @@ Forgiven, each under its name in `differences`:
   for the day); `date as text`;
 - `last digit`: numbers that differ by no more than one unit of the last decimal place that both show, and by no more
   than one part in a hundred. Whole numbers must be equal;
-- `ties`: where gold sorts, rows with equal sort keys in another order, and other rows of the last tie under a LIMIT;
-- `row order` where nothing was asked for, and `duplicates` where gold has rows more than once: only where the
-  benchmark's own rule forgives them too.
+- `ties`: where gold sorts, rows with equal sort keys in another order, and other rows of the last tie under a LIMIT.
 
-Never forgiven: another number of rows, NULL for a value, a percentage for a fraction, the order that was asked for.
+Results past 20,000 rows are compared by the strict rule alone. Never forgiven: another
+number of rows, NULL for a value, a percentage for a fraction, the order that was asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import groupby, islice
@@ -24,10 +23,12 @@ from itertools import groupby, islice
 from okf_agent.evaluation.results import Result
 from okf_agent.evaluation.values import Row, Value, sort_key
 
+MOST_ROWS = 20_000
+"""Rows past which nothing is forgiven: near values in long results take minutes to find."""
 MOST_MATCHINGS = 200
 """Ways to match columns that are tried."""
-MOST_PAIRED = 400
-"""Rows up to which near rows are searched for one by one, where sorting did not bring them together."""
+MOST_PAIRS = 200_000
+"""Pairs of rows up to which near rows are searched for one by one, where sorting did not bring them together."""
 NEAR = Decimal("0.01")
 MIDNIGHT = " 00:00:00"
 
@@ -38,8 +39,6 @@ class Keyed:
 
     rows: tuple[Row, ...]
     keys: tuple[Row, ...]
-    limited: bool
-    """Whether gold has a LIMIT or an OFFSET."""
     offset: int = 0
 
 
@@ -49,6 +48,8 @@ def forgive(gold: Result, predicted: Result, ordered: bool, keyed: Keyed | None 
     `keyed` is needed to forgive ties; without it rows must be gold's own.
     """
     if len(gold.rows) != len(predicted.rows) or len(gold.columns) > len(predicted.columns):
+        return None
+    if len(gold.rows) > MOST_ROWS:
         return None
     for places in islice(_matchings(gold, predicted), MOST_MATCHINGS):
         rows = tuple(tuple(row[place] for place in places) for row in predicted.rows)
@@ -74,9 +75,9 @@ def _matchings(gold: Result, predicted: Result) -> Iterator[tuple[int, ...]]:
         yield tuple(names.index(name) for name in wanted)
     # Ties under a LIMIT may leave the columns with other values: then only the two ways above are tried.
     columns = [_column(predicted.rows, place) for place in range(len(predicted.columns))]
+    sought = [_column(gold.rows, place) for place in range(width)]
     fitting = [
-        [place for place, column in enumerate(columns) if _all_near(_column(gold.rows, each), column) is not None]
-        for each in range(width)
+        [place for place, column in enumerate(columns) if _all_near(wanted, column) is not None] for wanted in sought
     ]
     yield from _choices(fitting, ())
 
@@ -126,7 +127,10 @@ def _tied(keyed: Keyed, predicted: Sequence[Row], ordered: bool) -> set[str] | N
 
 
 def _inside(rows: Sequence[Row], tie: Sequence[Row], wanted: int) -> tuple[set[str], set[int]] | None:
-    """`wanted` of the rows that are rows of a tie, each of its own: what was forgiven, and their places."""
+    """`wanted` of the rows that are rows of a tie, each of its own: what was forgiven, and their places; None where
+    there are not so many, or too many to search."""
+    if len(rows) * len(tie) > MOST_PAIRS:
+        return None
     free = list(tie)
     names: set[str] = set()
     taken: set[int] = set()
@@ -143,7 +147,7 @@ def _inside(rows: Sequence[Row], tie: Sequence[Row], wanted: int) -> tuple[set[s
     return (names, taken) if len(taken) == wanted else None
 
 
-def _in_order(gold: Sequence[Row], predicted: Sequence[Row]) -> set[str] | None:
+def _in_order(gold: Iterable[Row], predicted: Iterable[Row]) -> set[str] | None:
     found: set[str] = set()
     for one, other in zip(gold, predicted, strict=True):
         near = _row_near(one, other)
@@ -161,14 +165,14 @@ def _same_bag(gold: Sequence[Row], predicted: Sequence[Row]) -> set[str] | None:
         return ([each for each in loose if each[0] != 0], [each for each in loose if each[0] == 0])
 
     found = _in_order(sorted(gold, key=key), sorted(predicted, key=key))
-    if found is not None or len(gold) > MOST_PAIRED:
+    if found is not None:
         return found
     paired = _inside(predicted, gold, len(gold))
     return paired[0] if paired else None
 
 
 def _all_near(one: Sequence[Value], other: Sequence[Value]) -> set[str] | None:
-    return _in_order([(value,) for value in one], [(value,) for value in other])
+    return _in_order(zip(one), zip(other))
 
 
 def _row_near(gold: Row, predicted: Row) -> set[str] | None:
@@ -214,8 +218,11 @@ def _places(number: Decimal) -> int:
 def _number(value: Value) -> Decimal | None:
     """A number, also one that stands in a text."""
     if isinstance(value, str):
+        text = value.strip()
+        if not text[:1].isdigit() and text[:1] not in ("-", "+", "."):
+            return None
         try:
-            number = Decimal(value.strip())
+            number = Decimal(text)
         except InvalidOperation:
             return None
         return number if number.is_finite() else None

@@ -144,13 +144,13 @@ def _compare(
         )
     right = "" in reasons
     best = references[reasons.index("")] if right else references[0]
-    forgiven = _forgiven(database, references, plain, ordered)
+    forgiven = () if right else _forgiven(database, references, plain, ordered)
     verdict = Verdict(
         strict=right,
-        lenient=right or forgiven is not None,
+        lenient=forgiven is not None,
         soft_f1=max(bird.soft_f1(reference.plain, plain) for reference in references),
         reason="" if right else reasons[0],
-        differences=() if right else forgiven or (),
+        differences=forgiven or (),
     )
     if options.repeats:
         verdict = replace(verdict, r_ves=_speed(database, best.sql, sql, options.repeats) if right else 0.0)

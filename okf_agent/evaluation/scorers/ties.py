@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from okf_agent.database import Database
 from okf_agent.evaluation.results import fetch
 from okf_agent.evaluation.scorers.lenient import Keyed
 from okf_agent.query_error import QueryError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 PREFIX = "okf_sort_key_"
 
@@ -22,26 +27,13 @@ def keyed(database: Database, sql: str) -> Keyed | None:
         return None
     if not isinstance(query, exp.Select) or not query.args.get("order") or query.args.get("distinct"):
         return None
-    limit, offset = query.args.get("limit"), query.args.get("offset")
-    skipped = offset.expression if offset else None
-    if skipped is not None and not (isinstance(skipped, exp.Literal) and skipped.this.isdigit()):
+    offset = query.args.get("offset")
+    skipped = offset.expression.name if offset else "0"
+    keys = _keys(query)
+    if not keys or not skipped.isdigit() or any(projection.is_star for projection in query.selects):
         return None
-    aliases = {projection.alias: projection.unalias() for projection in query.selects if projection.alias}
-    keys = []
-    for number, ordering in enumerate(query.args["order"].expressions):
-        key = ordering.this
-        if isinstance(key, exp.Literal) and not key.is_string:
-            place = int(key.this)
-            if not 0 < place <= len(query.selects):
-                return None
-            key = query.selects[place - 1].unalias()
-        elif isinstance(key, exp.Column) and not key.table:
-            key = aliases.get(key.name, key)
-        keys.append(exp.alias_(key.copy(), f"{PREFIX}{number}"))
     for clause in ("limit", "offset"):
         query.set(clause, None)
-    if any(isinstance(projection, exp.Star) or projection.is_star for projection in query.selects):
-        return None
     wide = query.select(*keys)
     try:
         found = fetch(database, wide.sql(dialect="postgres"))
@@ -51,6 +43,27 @@ def keyed(database: Database, sql: str) -> Keyed | None:
     return Keyed(
         rows=tuple(row[:width] for row in found.rows),
         keys=tuple(row[width:] for row in found.rows),
-        limited=limit is not None or offset is not None,
-        offset=int(skipped.this) if skipped is not None else 0,
+        offset=int(skipped),
     )
+
+
+def _keys(query: exp.Select) -> list[exp.Expression]:
+    """What the query sorts by, each under a name of its own; positions and names of its columns as what they are.
+
+    Empty where a position is not one of its columns.
+    """
+    from sqlglot import exp
+
+    aliases = {projection.alias: projection.unalias() for projection in query.selects if projection.alias}
+    keys: list[exp.Expression] = []
+    for number, ordering in enumerate(query.args["order"].expressions):
+        key = ordering.this
+        if isinstance(key, exp.Literal) and not key.is_string:
+            place = int(key.name)
+            if not 0 < place <= len(query.selects):
+                return []
+            key = query.selects[place - 1].unalias()
+        elif isinstance(key, exp.Column) and not key.table:
+            key = aliases.get(key.name, key)
+        keys.append(exp.alias_(key.copy(), f"{PREFIX}{number}"))
+    return keys

@@ -16,7 +16,7 @@ from okf_agent.database import Database
 from okf_agent.engines import Server
 from okf_agent.evaluation import results
 from okf_agent.evaluation.gold import Gold
-from okf_agent.evaluation.scorers import Options, bird, livesqlbench, score
+from okf_agent.evaluation.scorers import Options, bird, lenient, livesqlbench, score
 from okf_agent.evaluation.scorers.knowledge import recall_and_precision, rules_of
 from okf_agent.evaluation.scorers.ties import keyed
 from okf_agent.evaluation.suites import Task
@@ -80,6 +80,14 @@ def test_results_too_long_to_compare(database: Database, monkeypatch: pytest.Mon
     monkeypatch.setattr(results, "MAX_ROWS", 10)
     assert "more than 10 rows" in verdict(database, "SELECT id FROM n", ONE).reason
     assert "more than 10 rows" in verdict(database, "SELECT 1", Gold("t", ("SELECT id FROM n",))).gold_error
+
+
+def test_nothing_is_forgiven_in_long_results(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = Gold("t", ("SELECT id FROM n",))
+    assert verdict(database, "SELECT id::text FROM n", gold).differences == ("number as text",)
+    monkeypatch.setattr(lenient, "MOST_ROWS", 29)
+    assert verdict(database, "SELECT id::text FROM n", gold).lenient is False
+    assert verdict(database, "SELECT id FROM n", gold).lenient is True
 
 
 @pytest.mark.parametrize("sql", ["DROP TABLE n", "INSERT INTO n VALUES (0, 0)", "SELECT 1; DROP TABLE n"])
