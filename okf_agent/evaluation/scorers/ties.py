@@ -47,7 +47,7 @@ def keyed(database: Database, sql: str) -> Keyed | None:
     )
 
 
-def _keys(query: exp.Select) -> list[exp.Expression]:
+def _keys(query: exp.Select) -> list[exp.Expr]:
     """What the query sorts by, each under a name of its own; positions and names of its columns as what they are.
 
     Empty where a position is not one of its columns.
@@ -55,7 +55,7 @@ def _keys(query: exp.Select) -> list[exp.Expression]:
     from sqlglot import exp
 
     aliases = {projection.alias: projection.unalias() for projection in query.selects if projection.alias}
-    keys: list[exp.Expression] = []
+    keys: list[exp.Expr] = []
     for number, ordering in enumerate(query.args["order"].expressions):
         key = ordering.this
         if isinstance(key, exp.Literal) and not key.is_string:
