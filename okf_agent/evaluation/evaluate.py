@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -79,6 +79,7 @@ def run(config: Config, wanted: Wanted, console: Console) -> int:
     config = databases.configured(planned.suite, config)
     replies = Replies(config.runs / REPLIES) if wanted.cache else None
     with ExitStack() as stack:
+        stack.callback(_remove_if_empty, folder)
         stack.enter_context(Evaluation(folder, {}).alone())
         own = worker.configured(config, folder)
         workspace = stack.enter_context(Workspace(own, unsafe_role=wanted.unsafe_role, replies=replies))
@@ -227,6 +228,14 @@ def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -
         return 130 if stopped == "interrupted" else 1
     say(f"Done: {evaluation.folder}. Its report: okf-agent eval report {evaluation.name}")
     return 0
+
+
+def _remove_if_empty(folder: Path) -> None:
+    """Leave nothing of an evaluation that did not begin."""
+    if not (folder / store.FACTS_FILE).exists():
+        with suppress(OSError):
+            (folder / store.LOCK_FILE).unlink(missing_ok=True)
+            folder.rmdir()
 
 
 def _finite(budget: float | None) -> float | None:

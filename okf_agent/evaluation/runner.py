@@ -143,7 +143,7 @@ class Runner:
     def _keep(self, future: Future[Any], scorers: ThreadPoolExecutor) -> None:
         """Write what came back, and hand it on to be scored."""
         job = self._asked.pop(future)
-        done: Done = future.result()
+        done = self._result(future)
         if done.steps is not None:
             self.evaluation.add_run(done.line, done.steps)
         self.state.spent += done.line["cost_known_usd"]
@@ -155,6 +155,22 @@ class Runner:
         if self._silent >= FAILURES:
             self._stop = f"no reply: {done.line['error'] or done.line['stop_reason']}"
         self._scoring[scorers.submit(self.score, job, done.line)] = job
+
+    def _result(self, future: Future[Any]) -> Done:
+        """What a worker hands back.
+
+        Raises:
+            UserError: the question could not be asked, or the engine gave it up.
+        """
+        try:
+            done: Done = future.result()
+        except (UserError, CancelledError):
+            raise
+        except Exception as error:
+            if not self.workers.remote:
+                raise
+            raise UserError(f"A worker could not do its part: {type(error).__name__}: {error}") from None
+        return done
 
     def _keep_score(self, future: Future[Any]) -> None:
         self._scoring.pop(future)

@@ -20,6 +20,7 @@ from okf_compiler.settings import UserError, did_you_mean
 
 FACTS_FILE = "eval.json"
 SCORES_FILE = "scores.jsonl"
+LOCK_FILE = "runner.lock"
 FOLDER = "evals"
 
 Key: TypeAlias = tuple[str, str, int]
@@ -138,7 +139,7 @@ class Evaluation:
         Raises:
             UserError: one is at work.
         """
-        lock = FileLock(self.folder / "runner.lock", timeout=0, mode=0o600)
+        lock = FileLock(self.folder / LOCK_FILE, timeout=0, mode=0o600)
         try:
             lock.acquire()
         except Timeout:

@@ -67,7 +67,7 @@ class Remote:
     """
 
     def __init__(self, config: Config, replies: Path | None, unsafe_role: bool = False) -> None:
-        self.config = config
+        self.config = configured(config, config.settings.root / "worker")  # its own folder is chosen over there
         self.replies = replies
         self.unsafe_role = unsafe_role
 
@@ -98,21 +98,21 @@ def _ignore(_event: Event) -> None:
     """Nobody watches one run of many."""
 
 
-_workspaces: dict[Path, Workspace] = {}
+_workspaces: dict[str, Workspace] = {}
 _opening = threading.Lock()
 
 
 def _workspace(remote: Remote) -> Workspace:
     """This process's workspace for that configuration, made once; its records lie in a scratch folder."""
-    root = remote.config.settings.root
+    key = repr(vars(remote))
     with _opening:
-        if root not in _workspaces:
-            load_env(root / ".env")
+        if key not in _workspaces:
+            load_env(remote.config.settings.root / ".env")
             scratch = Path(tempfile.mkdtemp(prefix="okf-worker-"))
             atexit.register(shutil.rmtree, scratch, ignore_errors=True)
             replies = Replies(remote.replies) if remote.replies else None
             config = configured(remote.config, scratch)
             workspace = Workspace(config, unsafe_role=remote.unsafe_role, replies=replies)
             atexit.register(workspace.__exit__)
-            _workspaces[root] = workspace
-        return _workspaces[root]
+            _workspaces[key] = workspace
+        return _workspaces[key]
