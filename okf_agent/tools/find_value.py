@@ -50,7 +50,12 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     known = "\n".join(describe(text, hits) for text, hits in found.items() if hits)
     unknown = [prompts.say("value_not_found", value=quoted(text)) for text, hits in found.items() if not hits]
     parts = [framing.framed("values", known)] * bool(known) + unknown
-    return ToolResult("\n".join(parts), failed=not known)
+    data = [{"value": text, "found": [_values(hit) for hit in hits]} for text, hits in found.items()]
+    return ToolResult("\n".join(parts), failed=not known, data={"values": data})
+
+
+def _values(hit: Hit) -> dict[str, Any]:
+    return {"table": hit.table, "column": hit.column, "value": hit.value, "how": hit.how, "rows": hit.rows}
 
 
 def describe(text: str, hits: Sequence[Hit]) -> str:

@@ -37,9 +37,11 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     for match in found:
         context.evidence.add_text(match.text)
     if not found:
-        return ToolResult(prompts.say("search_none"))
+        return ToolResult(prompts.say("search_none"), data={"matches": []})
     key = "search_near" if found[0].near else "search_found"
-    return ToolResult(prompts.say(key, results=framing.framed("results", "\n".join(map(entry, found)))))
+    matches = [{"path": m.path, "title": m.title, "line": m.line, "text": m.text, "near": m.near} for m in found]
+    text = prompts.say(key, results=framing.framed("results", "\n".join(map(entry, found))))
+    return ToolResult(text, data={"matches": matches})
 
 
 def entry(match: Match) -> str:
