@@ -74,9 +74,17 @@ def _serve(
     from okf_agent.mcp_server import stdio
     from okf_agent.mcp_server import tokens as access
     from okf_agent.mcp_server.served import Served, choose
-    from okf_agent.mcp_server.server import Service
+    from okf_agent.mcp_server.service import Service
+    from okf_compiler.settings import UserError
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    section = config.settings.database
+    if config.mcp.connections >= section.connection_limit:
+        raise UserError(
+            f"mcp.connections ({config.mcp.connections}) must be below database.connection_limit "
+            f"({section.connection_limit}), which is for everything that the role does.",
+            status=2,
+        )
     chosen = choose(config, names)
     address = http_door.parse_address(http) if http else None
     known = access.load(config.mcp, chosen, tokens) if address else access.Tokens()
@@ -88,6 +96,8 @@ def _serve(
             if address:
                 http_door.serve(service, *address, stateless=stateless)
             else:
+                if sys.stdin.isatty():
+                    _say("Waiting for a client on standard input; --print-config CLIENT shows how one starts this.")
                 stdio.serve(service)
         finally:
             service.close()

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from okf_agent.mcp_server.calls import Gone
-from okf_agent.mcp_server.server import GONE, SESSION, TOKEN
+from okf_agent.mcp_server.service import GONE, SESSION, TOKEN
 from okf_agent.mcp_server.tokens import Tokens
 
 logger = logging.getLogger(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,8 @@ from starlette.routing import Mount
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from okf_agent.mcp_server.guard import LOOPBACK, Guard, Rules, hosts
-from okf_agent.mcp_server.server import Service, build
+from okf_agent.mcp_server.server import build
+from okf_agent.mcp_server.service import Service
 from okf_agent.mcp_server.tokens import VARIABLE, Tokens
 from okf_compiler.settings import UserError
 
@@ -194,7 +196,8 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol has to be named: asyncio sends small pieces at once only on sockets that know theirs.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if os.name == "posix":  # on Windows it would let another program take the address over
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
     except OSError as error:

@@ -13,7 +13,8 @@ import anyio
 from mcp.server.stdio import stdio_server
 
 from okf_agent.mcp_server.calls import STOP_SECONDS
-from okf_agent.mcp_server.server import Service, build
+from okf_agent.mcp_server.server import build
+from okf_agent.mcp_server.service import Service
 
 logger = logging.getLogger(__name__)
 

@@ -35,5 +35,5 @@ async def talk(transport):
 if sys.argv[1].startswith("http"):
     way = StreamableHttpTransport(sys.argv[1], headers={"Authorization": f"Bearer {sys.argv[2]}"})
 else:
-    way = StdioTransport(sys.argv[1], ["mcp"], cwd=sys.argv[2])
+    way = StdioTransport(sys.argv[1], ["mcp", "--db", "shop"], cwd=sys.argv[2])
 print(json.dumps(asyncio.run(talk(way))))

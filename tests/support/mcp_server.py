@@ -23,7 +23,7 @@ from okf_agent.cell import Cell
 from okf_agent.config import Config, load_config
 from okf_agent.mcp_server import http
 from okf_agent.mcp_server.served import Served, choose
-from okf_agent.mcp_server.server import Service
+from okf_agent.mcp_server.service import Service
 from okf_agent.mcp_server.tokens import Tokens, load
 from okf_agent.prepare import quiet
 from support.workspace import SHOP, Workspace
@@ -133,7 +133,7 @@ def request(port: int, method: str, params: Mapping[str, Any], **headers: str) -
     return f"POST /mcp HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
-def wait_until(true: Callable[[], Any], what: str, seconds: float = 15) -> None:
+def wait_until(true: Callable[[], Any], what: str, seconds: float = 60) -> None:
     """Wait for something that is about to be so."""
     end = time.monotonic() + seconds
     while not true():

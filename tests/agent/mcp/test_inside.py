@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,17 @@ from support.mcp_server import ENDLESS, INFO, add_store, configured, run, servic
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
 
 from okf_agent.cell import Cell
-from okf_agent.mcp_server import server
-from okf_agent.mcp_server.server import Service, build
+from okf_agent.mcp_server import service as handlers
+from okf_agent.mcp_server import tools
+from okf_agent.mcp_server.server import build
+from okf_agent.mcp_server.service import Service
 from okf_agent.tools import Context, Tool, find_value, read_file, run_sql, search
 from okf_compiler.tokens import tokens
 
 MODES = ["auto", "legacy"]
 """The protocol of 2026-07-28, and the one with a handshake before it."""
 LISTING_TOKENS = 1500
-SCHEMA = json.loads((Path(server.__file__).parents[1] / "record.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(handlers.__file__).parents[1] / "record.schema.json").read_text(encoding="utf-8"))
 CALLS: list[tuple[Tool, dict[str, Any]]] = [
     (read_file.tool(), {"paths": ["/knowledge/active-customer.md", "tables/orders"]}),
     (read_file.tool(), {"paths": ["/nothing-like-it"]}),
@@ -72,9 +75,7 @@ def test_the_listing_is_short_also_with_ask_and_many_databases(shop: Workspace) 
     assert all(tool.annotations and tool.annotations.read_only_hint for tool in listed.tools)
     assert tokens(listed.model_dump_json(by_alias=True, exclude_none=True)) * 1.2 < LISTING_TOKENS
     several = tuple(f"a_database_with_a_long_name_{number}" for number in range(8))
-    text = json.dumps(
-        [t.model_dump(by_alias=True, exclude_none=True) for t in server.tools.listing(made.tools, several)]
-    )
+    text = json.dumps([t.model_dump(by_alias=True, exclude_none=True) for t in tools.listing(made.tools, several)])
     assert tokens(text) * 1.2 < LISTING_TOKENS
 
 
@@ -334,7 +335,7 @@ def test_a_cancelled_call_stops_its_query_and_no_other(shop: Workspace, mode: st
 
 
 def test_a_long_call_reports_its_progress(shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(handlers, "TICK_SECONDS", 0.05)
     said: list[tuple[float, str | None]] = []
 
     async def heard(progress: float, _total: float | None, message: str | None) -> None:
@@ -356,7 +357,7 @@ def test_a_long_call_reports_its_progress(shop: Workspace, monkeypatch: pytest.M
 def test_a_bundle_that_changes_is_seen_at_once_and_told_of(
     shop: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(handlers, "LOOK_SECONDS", 0.05)
     with service(configured(shop)) as made:
         bundle = tmp_path / "shop"
         shutil.copytree(made.served.bundles["shop"], bundle)
@@ -384,7 +385,7 @@ def test_a_bundle_that_changes_is_seen_at_once_and_told_of(
 
 
 def test_ask_runs_our_own_loop_and_reports_its_steps(shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(handlers, "TICK_SECONDS", 0.02)
     said: list[str | None] = []
 
     async def heard(_progress: float, _total: float | None, message: str | None) -> None:
@@ -410,3 +411,20 @@ def test_ask_runs_our_own_loop_and_reports_its_steps(shop: Workspace, monkeypatc
     )
     assert conversation["tool_calls"] == {"ask": 1}
     assert any(message and message.startswith("step ") for message in said)
+
+
+def test_a_cancelled_question_ends_at_its_next_step(shop: Workspace) -> None:
+    with Endpoint([replace(ACTIVE[0], delay=0.5), *ACTIVE[1:]]) as endpoint:
+        shop.configure(endpoint.url)
+        with service(configured(shop), cell=Cell("openai/scripted")) as made:
+
+            async def talk() -> None:
+                async with connect(made) as client, anyio.create_task_group() as tasks:
+                    tasks.start_soon(client.call_tool, "ask", {"question": QUESTION})
+                    await anyio.to_thread.run_sync(wait_until, lambda: endpoint.requests, "the model is asked")
+                    tasks.cancel_scope.cancel()
+
+            run(talk)
+        assert len(endpoint.requests) == 1
+    assert {record["stop_reason"] for record in shop.records()} == {"interrupted"}
+    assert sorted(record["question"] for record in shop.records()) == ["", QUESTION]

@@ -82,7 +82,7 @@ def test_the_inspector_lists_and_calls_every_tool(shop: Workspace, inspector: st
             result = inspect(running.url, "--method", "tools/call", "--tool-name", name, *given)
             # Nothing has been measured in the shop, so find_value says how to do that.
             assert result.get("isError", False) == (name == "find_value"), (name, result)
-    over_stdio = inspect(str(SCRIPTS / "okf-agent"), "mcp", "--method", "resources/list")
+    over_stdio = inspect(str(SCRIPTS / "okf-agent"), "mcp", "--db", "shop", "--method", "resources/list")
     assert "okf://shop/knowledge/active-customer.md" in [each["uri"] for each in over_stdio["resources"]]
 
 

@@ -63,7 +63,12 @@ class Lines:
 def started(shop: Workspace) -> Iterator[Lines]:
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        [str(SCRIPTS / "okf-agent"), "mcp"], cwd=shop.root, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8"
+        [str(SCRIPTS / "okf-agent"), "mcp", "--db", "shop"],
+        cwd=shop.root,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        encoding="utf-8",
     )
     try:
         yield Lines(process)
@@ -76,7 +81,7 @@ def started(shop: Workspace) -> Iterator[Lines]:
 
 
 def test_the_sdk_s_client_does_the_whole_way(shop: Workspace) -> None:
-    command = StdioServerParameters(command=str(SCRIPTS / "okf-agent"), args=["mcp"], cwd=shop.root)
+    command = StdioServerParameters(command=str(SCRIPTS / "okf-agent"), args=["mcp", "--db", "shop"], cwd=shop.root)
 
     async def talk() -> None:
         async with Client(command, client_info=INFO) as client:
@@ -110,7 +115,7 @@ def test_a_query_does_not_outlive_its_client_or_its_server(shop: Workspace, end:
             client.process.stdin.close()
         else:
             client.process.send_signal(signal.SIGTERM)
-        assert client.process.wait(15) == (0 if end == "leaves" else 143)
+        assert client.process.wait(60) == (0 if end == "leaves" else 143)
         assert client.process.stdout
         assert all(json.loads(line)["jsonrpc"] == "2.0" for line in client.process.stdout)
     wait_until(lambda: not shop.queries(), "the query has ended")
