@@ -1,0 +1,101 @@
+"""Tokens as they are written, limits as time passes, and connections that databases share; no server needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from okf_agent.config import McpSection
+from okf_agent.database import Database
+from okf_agent.mcp_server.pool import Pool
+from okf_agent.mcp_server.tokens import Meter, load
+from okf_agent.query_error import QueryError
+from okf_compiler.settings import DatabaseSection, UserError
+
+SERVED = ("shop", "store")
+SECTION = McpSection.model_validate({"tokens": {"bob": {"databases": ["store"]}}})
+
+
+def test_tokens_come_from_the_environment_and_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.txt"
+    file.write_text("# who: why\ncarol=carols-token-01234567\n", encoding="utf-8")
+    env = {"OKF_MCP_TOKENS": "alice=alices-token-0123456,bob=bobs-token=with=equals"}
+    tokens = load(SECTION, SERVED, file, env)
+    assert tokens.databases == {"alice": SERVED, "bob": ("store",), "carol": SERVED}
+    for header, name in (
+        ("Bearer alices-token-0123456", "alice"),
+        ("bearer  carols-token-01234567", "carol"),
+        ("Bearer bobs-token=with=equals", "bob"),
+        ("Bearer alices-token-012345", None),
+        ("Bearer ", None),
+        ("Bearer", None),
+        ("", None),
+        ("Bearer größe", None),
+        ("Token alices-token-0123456", None),
+    ):
+        assert tokens.name_of(header) == name, header
+    assert "alices-token" not in repr(vars(tokens))
+
+
+def test_a_token_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.txt"
+    file.write_text("alice=another-token-0123456", encoding="utf-8")
+    with pytest.raises(UserError, match="the token alice stands there twice") as caught:
+        load(McpSection(), SERVED, file, {"OKF_MCP_TOKENS": "alice=alices-token-0123456"})
+    assert "token-0123456" not in str(caught.value)
+
+
+def test_limits_slide_with_time() -> None:
+    now = [0.0]
+    meter = Meter(McpSection(calls_per_minute=2, rows_per_hour=100, seconds_per_hour=50), lambda: now[0])
+    for second in (0, 10):
+        now[0] = second
+        with meter.call():
+            pass
+    assert "2 calls a minute" in meter.refusal()
+    assert "Try again in 50 s" in meter.refusal()
+    now[0] = 75
+    assert not meter.refusal()
+    with meter.call() as count:
+        count(100)
+    assert "100 rows an hour" in meter.refusal()
+    now[0] = 3700
+    assert not meter.refusal()
+    with meter.call():
+        now[0] += 60  # a call under way counts too
+        assert "50 seconds of queries an hour" in meter.refusal()
+    now[0] += 3601
+    assert not meter.refusal()
+
+
+def test_databases_take_each_other_s_idle_connections_and_never_more_than_there_are() -> None:
+    made: list[str] = []
+
+    def lend(pool: Pool, name: str, gave_up: bool = False, seconds: float = 0.2):  # type: ignore[no-untyped-def]
+        def make() -> Database:
+            made.append(name)
+            return Database({}, name, DatabaseSection())
+
+        return pool.lend(name, make, lambda: gave_up, seconds)
+
+    pool = Pool(2)
+    with lend(pool, "a") as first, lend(pool, "b"):
+        with pytest.raises(QueryError, match="All 2 connections are busy") as busy, lend(pool, "c"):
+            pass
+        assert busy.value.passing
+        with pytest.raises(QueryError, match="cancelled before it began"), lend(pool, "c", gave_up=True):
+            pass
+    with lend(pool, "a") as again:
+        assert again is first
+    with lend(pool, "c"), lend(pool, "a"):  # in the place of b's, which was used longest ago
+        pass
+    assert made == ["a", "b", "c"]
+
+    def fails() -> Database:
+        raise UserError("no server")
+
+    with pytest.raises(UserError), pool.lend("d", fails, lambda: False, 0.2):
+        pass
+    with lend(pool, "c"), lend(pool, "e"):  # the failure has given its place back
+        pass
