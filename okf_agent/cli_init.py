@@ -11,6 +11,7 @@ import click
 from okf_agent.cli_options import configured, model_option
 
 if TYPE_CHECKING:
+    from okf_agent.config import Config
     from okf_agent.setup import Done
 
 
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 @click.option("--yes", is_flag=True, help="Make the read-only role and ask the first question without asking back.")
 @click.option("--question", metavar="TEXT", help="The first question; without: one about the largest hub of tables.")
 @click.option("--no-question", is_flag=True, help="Ask no first question.")
+@click.option("--demo", is_flag=True, help="Put the demo shop into this folder instead, with config.yaml.")
 @model_option
 def init(
-    name: str | None, url: str | None, yes: bool, question: str | None, no_question: bool, model: str | None
+    name: str | None, url: str | None, yes: bool, question: str | None, no_question: bool, demo: bool, model: str | None
 ) -> None:
     """Set up a PostgreSQL database of your own: connection, role, bundle, and files to describe it in.
 
@@ -34,6 +36,11 @@ def init(
     from okf_agent.setup import Wanted, initialise
 
     config = configured()
+    if demo:
+        if name or url:
+            raise click.UsageError("--demo takes no database. Leave it out, or leave out NAME and --from.")
+        _lay_out_demo(config)
+        return
     meta = click.get_current_context().meta
     file = meta.get("config") or config.settings.root / "config.yaml"
     asking = sys.stdin.isatty() and sys.stdout.isatty()
@@ -42,6 +49,15 @@ def init(
     if not done.ready:
         sys.exit(1)
     sys.exit(0 if no_question else _first_question(done, question, model, yes, asking))
+
+
+def _lay_out_demo(config: Config) -> None:
+    from okf_agent.setup import demo
+
+    root = config.settings.root
+    copied = demo.lay_out(root)
+    click.echo(f"New in {root}: {', '.join(copied)}" if copied else f"Everything was in {root} already.")
+    click.echo('Next: okf-agent ask "How many active customers do we have?" --db shop')
 
 
 def _first_question(done: Done, question: str | None, model: str | None, yes: bool, asking: bool) -> int:

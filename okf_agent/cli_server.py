@@ -21,16 +21,19 @@ def prepare(db: str | None, every: bool, reload: bool, print_sql: bool) -> None:
     from okf_agent.engines import reach
     from okf_agent.prepare import default_database, find_bundle, load_content
     from okf_agent.role import statements
-    from okf_compiler.settings import list_databases
+    from okf_compiler.settings import list_databases, no_database
 
     config = configured()
     names = list(list_databases(config.settings)) if every else [db or default_database(config)]
+    if not names:
+        raise no_database(config.settings)
+    bundles = {} if print_sql else {name: find_bundle(config, name, None, _say) for name in names}
     server = reach(config, _say)
     for name in names:
         if print_sql:
             click.echo("\n".join(statements(server, name, config)))
             continue
-        folder, documents = find_bundle(config, name, None, _say)
+        folder, documents = bundles[name]
         has_content = load_content(config, server, name, documents, _say, again=reload)
         content = "ready" if has_content else "no content, so queries are not run"
         click.echo(f"{name}: bundle {folder}, {content}")

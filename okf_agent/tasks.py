@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from okf_compiler.settings import Settings, UserError, did_you_mean
+from okf_compiler.settings import Settings, UserError, did_you_mean, list_databases, no_database
 
 TASK_FILES = ("tasks.jsonl", "livesqlbench_data.jsonl")
 
@@ -43,6 +43,8 @@ def find_task(settings: Settings, task_id: str) -> Task:
     tasks = list_tasks(settings)
     if task_id in tasks:
         return tasks[task_id]
+    if not tasks and not list_databases(settings):
+        raise no_database(settings)
     roots = ", ".join(str(root) for root in settings.data_roots)
     raise UserError(
         f"There is no task {task_id!r}{did_you_mean(task_id, tasks)}\n{len(tasks)} tasks were found in {roots}.",

@@ -174,15 +174,14 @@ def _settings(data: Path | None) -> Settings:
 
 def _documents(name: str, data: Path | None) -> Mapping[str, Documents]:
     """The databases to compile, by name."""
-    from okf_compiler.settings import UserError, find_documents, list_databases
+    from okf_compiler.settings import find_documents, list_databases, no_database
 
     settings = _settings(data)
     if name != "all":
         return {name: find_documents(settings, name)}
     known = list_databases(settings)
     if not known:
-        roots = ", ".join(map(str, settings.data_roots))
-        raise UserError(f"There is no database in {roots}: looked for <db>/<db>_schema.txt.", status=2)
+        raise no_database(settings)
     return known
 
 

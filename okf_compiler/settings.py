@@ -294,11 +294,24 @@ def find_documents(settings: Settings, name: str) -> Documents:
     known = list_databases(settings)
     if name in known:
         return known[name]
+    if not known:
+        raise no_database(settings)
     roots = ", ".join(str(r) for r in settings.data_roots)
     raise UserError(
         f"There is no database {name!r}{did_you_mean(name, known)}\n"
-        f"Looked for {name}/{name}{SCHEMA_SUFFIX} in {roots}. Known: {', '.join(known) or 'none'}.\n"
+        f"Looked for {name}/{name}{SCHEMA_SUFFIX} in {roots}. Known: {', '.join(known)}.\n"
         f"`okf-agent init {name}` sets up a database of your own server.",
+        status=2,
+    )
+
+
+def no_database(settings: Settings) -> UserError:
+    """That the workspace has no database at all, and how it gets one."""
+    roots = ", ".join(str(root) for root in settings.data_roots)
+    return UserError(
+        f"There is no database in {roots}: looked for <db>/<db>{SCHEMA_SUFFIX}.\n"
+        f"`okf-agent init --demo` puts the demo shop into {settings.root}; `okf-agent init` sets up a database of "
+        "your own server.",
         status=2,
     )
 

@@ -36,7 +36,7 @@ class Known:
 _LITE, _FULL, _LARGE = "livesqlbench-base-lite", "livesqlbench-base-full", "livesqlbench-large"
 _TASKS = livesqlbench.TASK_FILES
 SUITES: Mapping[str, Known] = {
-    "shop": Known(shop.load, ("shop",), ("tasks.jsonl",), "it ships with the project, in data/shop"),
+    "shop": Known(shop.load, ("shop",), ("tasks.jsonl",), "`okf-agent init --demo`"),
     _LITE: Known(livesqlbench.load, (_LITE,), _TASKS),
     _FULL: Known(livesqlbench.load, (_FULL, f"{_FULL}-v1"), _TASKS),
     _LARGE: Known(livesqlbench.load, (_LARGE, f"{_LARGE}-v1"), _TASKS),

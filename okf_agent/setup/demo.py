@@ -1,0 +1,51 @@
+"""The demo, as it ships: the shop with its bundle, and the files that a workspace begins with."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import okf_agent
+from okf_compiler.settings import UserError
+
+CONTENTS = (".env.example", "PROVIDERS.md", "bundles/compiled/shop", "config.yaml", "data/shop", "docker-compose.yml")
+"""What a workspace gets, each whole or not at all. `pyproject.toml` puts them into the wheel, below okf_agent/demo."""
+NOT_DATA = shutil.ignore_patterns("*.py", "__pycache__", ".*_cache")
+"""What made the shop, in a checkout."""
+
+
+def source() -> Path:
+    """Where the demo is: in the installed package, or the checkout that this runs from."""
+    package = Path(okf_agent.__file__).parent
+    return package / "demo" if (package / "demo").is_dir() else package.parent
+
+
+def lay_out(root: Path) -> list[str]:
+    """Copy what is missing into a workspace; nothing that is there is touched. Gives the paths that were copied.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    copied = []
+    for name in CONTENTS:
+        target = root / name
+        if target.exists():
+            continue
+        try:
+            _copy(source() / name, target)
+        except OSError as error:
+            raise UserError(f"{target} cannot be written ({error.strerror}). Go to a folder of your own.") from None
+        copied.append(name)
+    return copied
+
+
+def _copy(origin: Path, target: Path) -> None:
+    """Copy a file or a folder under another name first, so that a copy that was broken off is not taken for it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial")
+    if origin.is_dir():
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(origin, partial, ignore=NOT_DATA, copy_function=shutil.copyfile)
+    else:
+        shutil.copyfile(origin, partial)  # its content alone: what is installed may be read-only
+    partial.replace(target)
