@@ -64,6 +64,7 @@ REPORTS = {
     46: "agent/test_values.py::test_any_style_of_the_role",
     47: "agent/test_sql_text.py::test_refused_in_clear_words",
     50: "agent/test_database.py::test_an_unreachable_host_is_given_up_in_time",
+    51: "agent/mcp/test_stdio.py::test_nothing_but_the_protocol_goes_to_standard_output",
 }
 """Number of a public report -> its test."""
 MORE = {

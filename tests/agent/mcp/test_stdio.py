@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 from support.command import SCRIPTS, run_inside
+from support.endpoint import Endpoint, error
 from support.mcp_server import ENDLESS, INFO, run, wait_until
 from support.workspace import SQL, Workspace
 
@@ -139,6 +140,21 @@ def test_the_record_of_a_server_that_was_killed_is_closed_at_the_next_start(shop
         client.hello()
     (record,) = shop.records()
     assert (record["stop_reason"], record["tool_calls"]) == ("interrupted", {"read_file": 1})
+
+
+@pytest.mark.slow
+def test_nothing_but_the_protocol_goes_to_standard_output(shop: Workspace) -> None:
+    with Endpoint([error(500, "out of order")], forever=True) as endpoint:
+        shop.configure(endpoint.url)
+        with started(shop) as client:
+            client.hello()
+            client.call("ask", {"question": "How many customers?"}, 1)  # LiteLLM has words of its own for an error
+            assert client.answer(1)["result"]["isError"]
+            assert client.process.stdin
+            client.process.stdin.close()
+            assert client.process.stdout
+            assert all(json.loads(line)["jsonrpc"] == "2.0" for line in client.process.stdout)
+    assert [record["stop_reason"] for record in shop.records()] == ["error", "no_tool_calls"]
 
 
 def test_without_the_extra_the_command_names_it(shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
