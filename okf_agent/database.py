@@ -275,8 +275,9 @@ class Database:
             lifted = seconds > usual and session.server_timeout_ms == round(usual * 1000)
             ours = lifted or not 0 < session.server_timeout_ms <= timeout
             limit = f"; SET LOCAL statement_timeout = {timeout}" if ours else ""
+            path = f"; SET LOCAL search_path = {session.search_path}" if session.search_path else ""
             try:
-                session.execute(begin + limit)
+                session.execute(begin + limit + path)
                 return session
             except psycopg.OperationalError:
                 session.give_up()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import psycopg
-from psycopg import generators, pq
+from psycopg import generators, pq, sql
 from psycopg.abc import RV, PQGen
 from psycopg.waiting import Ready, Wait
 
@@ -88,6 +88,8 @@ class Session(psycopg.Connection[Any]):
     """Something was called that DISCARD ALL may not undo: the session must not be used again."""
     foreign: frozenset[str] = frozenset()
     """Names of functions the role may call that are not PostgreSQL's own."""
+    search_path: str = ""
+    """Where names without a schema are looked up, as SET takes it; "" where the role's own path is enough."""
 
     def wait(self, gen: PQGen[RV], interval: float = TICK_S, timeout: float | None = None) -> RV:
         if self.watch is None:
@@ -152,6 +154,32 @@ WHERE pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
   AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc o
                   WHERE o.proname = p.proname AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)"""
 
+READABLE = """
+WITH reachable AS (
+    SELECT n.oid, n.nspname FROM pg_catalog.pg_namespace n
+    WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+      AND NOT n.nspname OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(false))
+      AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+), named AS (
+    SELECT c.relnamespace AS schema, c.relname AS name, c.relkind IN ('r', 'v', 'm', 'f', 'p')
+           AND (pg_catalog.has_table_privilege(c.oid, 'SELECT')
+                OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT')) AS readable
+    FROM pg_catalog.pg_class c JOIN reachable r ON r.oid = c.relnamespace
+    WHERE c.relkind NOT IN ('i', 'I')
+), clashing AS (
+    SELECT name FROM named GROUP BY name HAVING pg_catalog.count(*) > 1
+)
+SELECT nspname FROM reachable r
+WHERE EXISTS (SELECT FROM named n WHERE n.schema = r.oid AND n.readable)
+  AND NOT EXISTS (SELECT FROM named n JOIN clashing USING (name) WHERE n.schema = r.oid)
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprnamespace = r.oid)
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_proc o USING (proname)
+                  WHERE p.pronamespace = r.oid AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)
+ORDER BY nspname"""
+"""The schemas that may stand behind the role's own path, so that their tables need no schema before their names: the
+role reads tables in them, none of their names stands in another of them (such a name would silently mean one of two),
+and they bring no operator and no function that could stand for one of PostgreSQL's own."""
+
 
 def open_session(params: Mapping[str, Any], dbname: str, watch: Watch | None = None) -> Session:
     """A new session, watched from its first query on, with what it has to know of its role.
@@ -165,10 +193,22 @@ def open_session(params: Mapping[str, Any], dbname: str, watch: Watch | None = N
         (timeout, *names) = [row[0] for row in session.execute(FACTS)]
         session.server_timeout_ms = int(timeout)
         session.foreign = frozenset(names)
+        session.search_path = _search_path(session)
     except BaseException:
         session.close()
         raise
     return session
+
+
+def _search_path(session: Session) -> str:
+    """The role's own path with the schemas behind it that its tables lie in; "" where there are none."""
+    more = [str(row[0]) for row in session.execute(READABLE)]
+    if not more:
+        return ""
+    own = [str(row[0]) for row in session.execute("SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))")]
+    path = [name for name in own if not name.startswith("pg_temp")]
+    # pg_temp last: a temporary table never hides a real one.
+    return sql.SQL(", ").join(sql.Identifier(name) for name in (*path, *more, "pg_temp")).as_string(None)
 
 
 def _arrival(pgconn: pq.abc.PGconn) -> PQGen[None]:
