@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb, floor
+from math import comb, sqrt
+from statistics import NormalDist
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -46,25 +47,22 @@ class Stability:
 
 @lru_cache(maxsize=4096)
 def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval:
-    """The score interval of a share (Wilson 1927, JASA 22:209-212, without continuity correction), by SciPy.
+    """The score interval of a share (Wilson 1927, JASA 22:209-212, without continuity correction).
 
-    A mean over repeats may leave a fraction of a success; the bounds are then interpolated between those of the
-    whole numbers on both sides. Without tasks the share is 0, somewhere between 0 and 1.
+    A mean over repeats may leave a fraction of a success. Without tasks the share is 0, somewhere between 0 and 1.
 
     Raises:
         ValueError: successes below 0 or above n.
     """
     if n == 0:
         return Interval(0.0, 0.0, 1.0, 0)
-    from scipy.stats import binomtest
-
-    below = floor(successes + 1e-9)
-    part = max(0.0, successes - below)
-    bounds = [binomtest(below, n).proportion_ci(confidence, method="wilson")]
-    if part > 1e-9:
-        bounds.append(binomtest(below + 1, n).proportion_ci(confidence, method="wilson"))
-    low, high = (bounds[0][i] + part * (bounds[-1][i] - bounds[0][i]) for i in (0, 1))
-    return Interval(successes / n, float(low), float(high), n)
+    if not -1e-9 <= successes <= n + 1e-9:
+        raise ValueError(f"{successes} successes of {n}")
+    share = min(max(successes / n, 0.0), 1.0)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return Interval(share, max(centre - half, 0.0), min(centre + half, 1.0), n)
 
 
 def paired_difference(
@@ -105,14 +103,12 @@ def paired_difference(
 def mcnemar(only_a: int, only_b: int) -> float:
     """The two-sided exact p-value that two cells are equally often right (McNemar 1947, Psychometrika 12:153-157).
 
-    Only the tasks count on which they disagree: a binomial test of `only_a` of them at one half, by SciPy. 1.0 where
-    they never disagree.
+    Only the tasks count on which they disagree: a binomial test of `only_a` of them at one half, both tails. 1.0
+    where they never disagree.
     """
-    if only_a + only_b == 0:
-        return 1.0
-    from scipy.stats import binomtest
-
-    return float(binomtest(only_a, only_a + only_b, 0.5).pvalue)
+    n = only_a + only_b
+    tail = sum(comb(n, k) for k in range(min(only_a, only_b) + 1))
+    return min(1.0, 2 * tail / (1 << n))
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
