@@ -1,4 +1,4 @@
-"""Time the start: `okf-agent --help`, and the prompt of a workspace that has been used before.
+"""Time the start: both helps with what they import, and the prompt of a workspace that has been used before.
 
     python benchmarks/startup.py
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -20,13 +21,16 @@ from pathlib import Path
 import pexpect
 
 AGENT = Path(sys.executable).parent / "okf-agent"
+COMPILER = Path(sys.executable).parent / "okf-compiler"
 SHOP = Path(__file__).parents[1] / "data" / "shop"
 ROUNDS = 9
 
 
 def main() -> None:
     print(f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, {ROUNDS} rounds")
-    report("okf-agent --help", [seconds_until("", "--help") for _ in range(ROUNDS)])
+    for program in (AGENT, COMPILER):
+        report(f"{program.name} --help", [seconds_until("", "--help", program=program) for _ in range(ROUNDS)])
+        print(f"{'':<22} of it imports: {', '.join(slowest_imports(program))}")
     root = Path(tempfile.mkdtemp(prefix="okf-benchmark-"))
     root.chmod(0o755)
     try:
@@ -43,11 +47,20 @@ def main() -> None:
         shutil.rmtree(root)
 
 
-def seconds_until(wanted: str, *arguments: str, cwd: Path | None = None) -> float:
-    """From starting okf-agent until it has printed `wanted` ("": until it has ended)."""
+def slowest_imports(program: Path, count: int = 4) -> list[str]:
+    """The packages that take longest of what `--help` imports, each with its milliseconds, those below included."""
+    command = [sys.executable, "-X", "importtime", str(program), "--help"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    found = re.findall(r"\|\s+(\d+) \| +([a-z_0-9]+)$", said, re.M)
+    slowest = sorted(((int(taken) / 1000, name) for taken, name in found), reverse=True)[:count]
+    return [f"{name} {taken:.0f} ms" for taken, name in slowest]
+
+
+def seconds_until(wanted: str, *arguments: str, cwd: Path | None = None, program: Path = AGENT) -> float:
+    """From starting a program until it has printed `wanted` ("": until it has ended)."""
     start = time.perf_counter()
     with subprocess.Popen(
-        [AGENT, *arguments], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [program, *arguments], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdout is not None
         printed = b""
