@@ -19,7 +19,9 @@ def evaluation() -> None:
 @evaluation.command()
 @click.option("--suite", metavar="NAME", help="A suite by name (see `eval list`), or your own .jsonl file.")
 @click.option(
-    "--cells", metavar="FILE|LIST", help="A file of cells, or names: bundle,raw,pack; without: config.yaml's."
+    "--cells",
+    metavar="FILE|LIST",
+    help="A file (.yaml, .json) of cells, or names: bundle,raw,pack; without: config.yaml's, else as `ask` asks.",
 )
 @click.option("--model", metavar="NAME", help="The model of cells that name none.")
 @click.option("--tasks", metavar="IDS", help="Only these tasks, with commas between; * stands for anything.")

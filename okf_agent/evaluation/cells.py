@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from okf_agent import knowledge
-from okf_agent.cell import LOCAL_MODE, Cell, cell_from
+from okf_agent.cell import LOCAL_MODE, Cell, cell_from, configured_cell
 from okf_agent.config import Config
 from okf_agent.providers import LOCAL, choose_model
 from okf_compiler.settings import UserError, did_you_mean
@@ -22,14 +22,15 @@ def choose(config: Config, given: str | None, model: str | None, say: Callable[[
     """The cells to compare, each with a name of its own.
 
     `given` is a file, or a list such as `bundle,raw,pack` of cells that config.yaml names and of knowledge modes;
-    None: all of config.yaml, else one cell. `model` wins where a cell names none, else the configured one.
+    None: all of config.yaml, else one cell: what `ask` would do. `model` wins where a cell names none, else the
+    configured one.
 
     Raises:
         UserError: an unknown cell or key, two of one name, or a cell that cannot work.
     """
     default = _model(config, model, say)
     if given is None:
-        found = _named(config.cells, default, "cells") or [_of_mode(default, LOCAL_MODE if default == LOCAL else "")]
+        found = _named(config.cells, default, "cells") or [_usual(config, default)]
     elif Path(given).suffix in SUFFIXES:
         found = _read(Path(given), default)
     else:
@@ -41,6 +42,8 @@ def choose(config: Config, given: str | None, model: str | None, say: Callable[[
         if cell.name in seen:
             raise UserError(f"Two cells are called {cell.name!r}; give each a name of its own.", status=2)
         seen.add(cell.name)
+        if set(cell.name) & set(":,\n"):
+            raise UserError(f"{cell.name!r} cannot be a cell's name: `NAME:CELL` and lists part there.", status=2)
         if cell.knowledge not in knowledge.MODES:
             near = did_you_mean(cell.knowledge, knowledge.MODES)
             raise UserError(f"cell {cell.name}: there is no knowledge mode {cell.knowledge!r}{near}", status=2)
@@ -55,9 +58,8 @@ def _model(config: Config, model: str | None, say: Callable[[str], None]) -> str
     return choice.name
 
 
-def _of_mode(model: str, mode: str) -> Cell:
-    """The cell of a knowledge mode; "" for the usual one."""
-    cell = Cell(model, mode) if mode else Cell(model)
+def _usual(config: Config, model: str) -> Cell:
+    cell = configured_cell(config, model)
     return replace(cell, name=cell.knowledge)
 
 
@@ -65,7 +67,7 @@ def _listed(config: Config, name: str, default: str) -> Cell:
     if name in config.cells:
         return _named({name: config.cells[name]}, default, "cells")[0]
     if name in knowledge.MODES:
-        return _of_mode(default, name)
+        return Cell(default, name, name=name)
     known = [*config.cells, *knowledge.MODES]
     raise UserError(f"There is no cell and no knowledge mode {name!r}{did_you_mean(name, known)}", status=2)
 

@@ -112,7 +112,7 @@ def make_plan(config: Config, wanted: Wanted, say: Say) -> Planned:
         suite=str(suite_name),
         repeat=wanted.repeat or int(before.get("repeat", 1)),
         judge=wanted.judge or before.get("judge"),
-        budget=_finite(wanted.budget if wanted.budget is not None else before.get("budget_usd")),
+        budget=_budget(wanted.budget if wanted.budget is not None else before.get("budget_usd")),
     )
     if begun and not wanted.cells and not wanted.model:
         cells = tuple(Cell(**values) for values in before.get("cells", ()))
@@ -218,7 +218,7 @@ def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -
     again = f"okf-agent eval run --name {evaluation.name}"
     reasons = {
         "interrupted": f"Interrupted. To go on: {again}",
-        "budget": f"The budget of ${planned.wanted.budget} is used up. To go on: {again} --budget MORE",
+        "budget": f"The budget of ${planned.wanted.budget:g} is used up. To go on: {again} --budget MORE",
         "unknown price": f"A call's price is not known, so no budget can be kept. Set model.prices in config.yaml, "
         f"or go on without one: {again} --budget inf",
     }
@@ -238,7 +238,14 @@ def _remove_if_empty(folder: Path) -> None:
             folder.rmdir()
 
 
-def _finite(budget: float | None) -> float | None:
+def _budget(budget: float | None) -> float | None:
+    """None for no bound.
+
+    Raises:
+        UserError: no number, which no cost would ever reach.
+    """
+    if budget is not None and math.isnan(budget):
+        raise UserError("--budget nan: give dollars, or inf for no bound.", status=2)
     return None if budget is None or math.isinf(budget) else budget
 
 

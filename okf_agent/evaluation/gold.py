@@ -109,7 +109,7 @@ def _user(entry: Entry, task_id: str) -> Gold:
     values = entry.values
     return Gold(
         task_id=task_id,
-        sql=_texts(next((values[key] for key in user.GOLD if key in values), None)),
+        sql=_texts(next((values[key] for key in user.GOLD if values.get(key) is not None), None)),
         rules=tuple(values.get("rules") or ()),
         ordered=bool(values.get("ordered")),
         answerable=values.get("answerable") is not False,

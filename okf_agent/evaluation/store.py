@@ -6,6 +6,7 @@ Lines are appended whole or not at all, so a process that is killed loses nothin
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ FACTS_FILE = "eval.json"
 SCORES_FILE = "scores.jsonl"
 LOCK_FILE = "runner.lock"
 FOLDER = "evals"
+NAME = re.compile(r"\w[\w.+ -]{0,119}(?<![. ])")
+"""What every file system takes as a folder, and no `NAME:CELL` is misread by."""
+RESERVED = ("last", "holdout.jsonl")
+"""What stands for the latest one, and a file that lies beside the evaluations."""
 
 Key: TypeAlias = tuple[str, str, int]
 """A run's place in an evaluation: task id, cell name, repeat (from 1)."""
@@ -163,7 +168,7 @@ def folder_of(config: Config, name: str) -> Path:
     Raises:
         UserError: the name is no plain file name.
     """
-    if not name or Path(name).name != name or name.startswith("."):
+    if not NAME.fullmatch(name) or name in RESERVED:
         raise UserError(f"{name!r} cannot be the name of an evaluation: use letters, digits and dashes.", status=2)
     return config.runs / FOLDER / name
 

@@ -19,6 +19,12 @@ IDS = ("id", "task_id", "question_id", "instance_id")
 DATABASES = ("database", "db_id", "db_name")
 GOLD = ("sql", "SQL", "gold", "gold_sql", "query")
 HINTS = ("hint", "evidence")
+FLAGS = (
+    ("ordered", bool, "true or false"),
+    ("answerable", bool, "true or false"),
+    ("rules", list, "a list of ids"),
+)
+"""Keys whose values are no texts, with the type that JSON gives them."""
 KEYS = ("question", *IDS, *DATABASES, *GOLD, *HINTS, "difficulty", "ordered", "rules", "answerable")
 
 
@@ -68,16 +74,39 @@ def _task(entry: Entry, task_id: str) -> Task:
         if key not in KEYS:
             raise UserError(f"{entry.where}: there is no key {key!r}{did_you_mean(key, KEYS)}", status=2)
     question, database = entry.text("question"), entry.text(*DATABASES)
-    if not any(key in entry.values for key in GOLD) and entry.values.get("answerable") is not False:
+    for name, value in (("question", question), ("id", task_id)):
+        if not value.strip():
+            raise UserError(f"{entry.where}: {name!r} is empty.", status=2)
+    for key, kind, what in FLAGS:
+        if not isinstance(entry.values.get(key, kind()), kind):
+            raise UserError(f"{entry.where}: {key!r} must be {what}, not {entry.values[key]!r}.", status=2)
+    _check_gold(entry)
+    return Task(
+        id=task_id, database=database, question=question, difficulty=entry.text("difficulty", default=""),
+        ordered=bool(entry.values.get("ordered")),
+    )  # fmt: skip
+
+
+def _check_gold(entry: Entry) -> None:
+    """Refuse an entry whose gold could not score anything: it would be asked, and paid for, in vain.
+
+    Raises:
+        UserError: no query, one that is no text, or a question that has gold and cannot be answered.
+    """
+    found = next((entry.values[key] for key in GOLD if entry.values.get(key) is not None), None)
+    if entry.values.get("answerable") is False:
+        if found:
+            raise UserError(f"{entry.where}: a question that cannot be answered has no gold query.", status=2)
+        return
+    if found is None:
         raise UserError(
             f"{entry.where}: there is no 'sql', the gold query. For a question that cannot be answered: "
             '"answerable": false',
             status=2,
         )
-    return Task(
-        id=task_id, database=database, question=question, difficulty=entry.text("difficulty", default=""),
-        ordered=bool(entry.values.get("ordered")),
-    )  # fmt: skip
+    queries = found if isinstance(found, list) else [found]
+    if not queries or not all(isinstance(query, str) and query.strip() for query in queries):
+        raise UserError(f"{entry.where}: 'sql' must be a query or a list of queries, not {found!r:.60}.", status=2)
 
 
 def entries(path: Path) -> Iterator[tuple[str, Entry]]:

@@ -46,6 +46,16 @@ def test_cells_of_a_file(tmp_path: Path, content: str) -> None:
     assert chosen(tmp_path, str(file)) == (BARE,)
 
 
+def test_without_any_cell_it_is_what_ask_would_do(tmp_path: Path) -> None:
+    agent = {"knowledge": "search", "signposts": False, "find_value": True}
+    (tmp_path / "config.yaml").write_text(json.dumps({"agent": agent}), encoding="utf-8")
+    usual = Cell(MODEL, "search", signposts=False, find_value=True, name="search")
+    assert choose(load_config(tmp_path), None, "local", lambda _line: None)[0].knowledge == "pack"
+    config = {"model": {"name": MODEL, "api_base": "http://127.0.0.1:9/v1"}, "agent": agent}
+    (tmp_path / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    assert choose(load_config(tmp_path), None, None, lambda _line: None) == (usual,)
+
+
 def test_the_embedded_model_gets_the_one_mode_that_it_can_do(tmp_path: Path) -> None:
     assert chosen(tmp_path, None, {}, "local") == (Cell("local", "pack", name="pack"),)
 
@@ -60,6 +70,7 @@ def test_the_embedded_model_gets_the_one_mode_that_it_can_do(tmp_path: Path) -> 
         (None, {"a": {"model": "local", "knowledge": "bundle"}}, "The embedded model takes one prompt"),
         ("raw,raw", {}, "Two cells are called 'raw'"),
         (",", {}, "no cell is named"),
+        (None, {"a:b": {}}, "'a:b' cannot be a cell's name"),
         ("none.yaml", {}, "none.yaml cannot be read"),
     ],
 )

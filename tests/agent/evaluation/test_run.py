@@ -222,6 +222,9 @@ def test_wrong_calls_are_named(lab: Lab) -> None:
         (("--suite", "shopp"), "did you mean 'shop'"),
         (("--suite", "many.jsonl", "--tasks", "count_99"), "has no task 'count_99'"),
         (("--suite", "many.jsonl", "--name", "../x"), "cannot be the name of an evaluation"),
+        (("--suite", "many.jsonl", "--name", "a:b"), "cannot be the name of an evaluation"),
+        (("--suite", "many.jsonl", "--name", "last"), "cannot be the name of an evaluation"),
+        (("--suite", "many.jsonl", "--budget", "nan"), "--budget nan: give dollars"),
         (("--suite", "many.jsonl", "--executor", "ray://x"), "write dask://host:port"),
     ):
         status, said = lab.run(*arguments)
