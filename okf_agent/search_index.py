@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
+import math
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,7 @@ from okf_compiler.inert import inert
 from okf_compiler.settings import UserError
 
 TITLE_BOOST = 2.0
-"""What a word of the question itself, not a synonym of it, counts for in a title."""
+"""What a word counts for in a title."""
 LINE_CHARS = 200
 """Of a line that matched, in a result."""
 _LOOKING_SHARE = 20
@@ -144,7 +145,7 @@ def _folder(bundle: Path) -> Path | None:
     """Where the index may lie: the first place that can be written; None for memory."""
     real = bundle.resolve()
     key = hashlib.sha256(str(real).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    cache = Path(platformdirs.user_cache_dir("okf-agent")) / "search" / f"{real.name}-{key}"
+    cache = Path(platformdirs.user_cache_dir("okf-sql-agent", appauthor=False)) / "search" / f"{real.name}-{key}"
     for place in (real.parent / f".{real.name}.search", cache):
         try:
             place.mkdir(parents=True, exist_ok=True)
@@ -184,9 +185,20 @@ def _query(schema: tantivy.Schema, searcher: tantivy.Searcher, asked: words.Aske
     """Every word adds what its best name in a file is worth: its own stem, or another word for the same."""
     parts = []
     for names in asked:
-        options = [_one(schema, stem, weight, _fields(searcher, stem)) for stem, weight in names]
+        rarities = [_rarity(searcher, stem) for stem, _ in names]
+        options = []
+        for (stem, weight), rarity in zip(names, rarities, strict=True):
+            # Else the rarest synonym would lead, since BM25 takes what is rare for what was meant.
+            held_back = math.sqrt(min(rarities) / rarity) if weight < 1 else 1.0
+            options.append(_one(schema, stem, weight * held_back, _fields(searcher, stem)))
         parts.append(options[0] if len(options) == 1 else tantivy.Query.disjunction_max_query(options))
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, part) for part in parts])
+
+
+def _rarity(searcher: tantivy.Searcher, stem: str) -> float:
+    """BM25's measure of how much it says that a file has this stem; above 0."""
+    holders = max(searcher.doc_freq(field, stem) for field in FIELDS)
+    return math.log(1 + (searcher.num_docs - holders + 0.5) / (holders + 0.5))
 
 
 def _held(searcher: tantivy.Searcher, names: words.Names) -> words.Names:
@@ -211,10 +223,9 @@ def _near(searcher: tantivy.Searcher, stem: str) -> list[tuple[str, float]]:
 
 
 def _one(schema: tantivy.Schema, stem: str, weight: float, fields: Sequence[str]) -> tantivy.Query:
-    named = TITLE_BOOST if weight >= words.SHORT else 1.0
     terms = [
         tantivy.Query.boost_query(
-            tantivy.Query.term_query(schema, field, stem, "freq"), weight * (named if field == "title" else 1.0)
+            tantivy.Query.term_query(schema, field, stem, "freq"), weight * (TITLE_BOOST if field == "title" else 1.0)
         )
         for field in fields
     ]
