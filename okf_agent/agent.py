@@ -42,7 +42,8 @@ from okf_agent.run import (
     Writing,
 )
 from okf_agent.tools import Check, Context, Tool, ToolResult, run_sql, submit_answer, unknown_tool
-from okf_agent.written_calls import calls_in_text, sql_in_text
+from okf_agent.written_calls import calls_in_text
+from okf_agent.written_sql import sql_in_text
 from okf_compiler.settings import UserError
 
 PROSE_REPLIES = 3

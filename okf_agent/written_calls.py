@@ -1,4 +1,4 @@
-"""Tool calls and SQL that a model wrote as text, in the forms that small and local models use."""
+"""Tool calls that a model wrote as text, in the forms that small and local models use."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ from typing import Any
 XML_CALL = re.compile(r"<function=(?P<name>\w+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
 XML_PARAMETER = re.compile(r"<parameter=(\w+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 LEAD = re.compile(r"(<tool_call>|\[TOOL_CALLS\]\[?|```\w*|<\|python_tag\|>|\w+\()\s*$")
-BLOCK = re.compile(r"```(?P<language>[\w+#.-]*)[ \t]*\n(?P<text>.*?)(?:```|\Z)", re.DOTALL)
-SQL_LANGUAGE = re.compile(r"sql|postgres\w*|pgsql", re.IGNORECASE)
-BARE_SQL = re.compile(r"\A\s*(?i:select|with)\b.*|\b(?:SELECT|WITH)\s.*", re.DOTALL)
-"""A reply that begins as a query, or the part of it that does in capitals."""
-END_OF_BARE = re.compile(r";[ \t]*(?:\n|\Z)")
 
 
 def calls_in_text(text: str, names: Collection[str]) -> tuple[str, list[tuple[str, str]]]:
@@ -30,24 +25,6 @@ def calls_in_text(text: str, names: Collection[str]) -> tuple[str, list[tuple[st
     while (shorter := LEAD.sub("", before).rstrip()) != before:
         before = shorter
     return before, [(name, arguments) for _, name, arguments in found]
-
-
-def sql_in_text(text: str) -> str:
-    """The SQL in a reply: its last sql block, else its last block, else the text from SELECT or WITH; else "".
-
-    >>> sql_in_text("Here it is:\\n```sql\\nSELECT 1\\n```\\nIt gives:\\n```\\n1\\n```")
-    'SELECT 1'
-    >>> sql_in_text("The query: SELECT 1;\\nIt gives one."), sql_in_text("There are no prices with dates.")
-    ('SELECT 1;', '')
-    """
-    blocks = [(bool(SQL_LANGUAGE.fullmatch(m["language"])), m["text"].strip()) for m in BLOCK.finditer(text)]
-    if blocks:
-        return next((sql for is_sql, sql in reversed(blocks) if is_sql and sql), blocks[-1][1])
-    bare = BARE_SQL.search(text)
-    if bare is None:
-        return ""
-    end = END_OF_BARE.search(bare.group())
-    return bare.group()[: end.start() + 1 if end else None].strip()
 
 
 def _json_calls(text: str, names: Collection[str]) -> Iterator[tuple[int, str, str]]:

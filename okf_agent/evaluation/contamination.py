@@ -24,7 +24,17 @@ from okf_compiler.settings import UserError
 
 REGISTRY = "holdout.jsonl"
 PROMPTS = ("prompts",)
-CODE = ("agent.py", "ask.py", "answers.py", "grounding.py", "grounds.py", "written_calls.py", "tools", "knowledge")
+CODE = (
+    "agent.py",
+    "ask.py",
+    "answers.py",
+    "grounding.py",
+    "grounds.py",
+    "written_calls.py",
+    "written_sql.py",
+    "tools",
+    "knowledge",
+)
 CODE_FAMILIES = ("search*", "named_values*")
 """What decides how a question gets its knowledge and how it is answered, apart from CODE; modules or folders."""
 

@@ -18,7 +18,7 @@ from okf_agent.grounding import Evidence
 from okf_agent.query_error import QueryError
 from okf_agent.reading import PIECE_CHARS
 from okf_agent.tools import Context, Tool, ToolResult, read_file, run_sql, submit_answer, unknown_tool
-from okf_agent.written_calls import calls_in_text, sql_in_text
+from okf_agent.written_calls import calls_in_text
 from okf_compiler.settings import DatabaseSection
 
 READ, RUN, SUBMIT = read_file.tool(), run_sql.tool(20), submit_answer.tool()
@@ -369,22 +369,3 @@ def test_a_call_written_as_text_is_found(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "SELECT 1", '{"name": "drop_all", "arguments": {}}', '{"sql": "x"}', "{" * 9999])
 def test_other_text_is_no_call(text: str) -> None:
     assert calls_in_text(text, ["run_sql"]) == (text, [])
-
-
-@pytest.mark.parametrize(
-    ("text", "sql"),
-    [
-        ("```sql\nSELECT 1\n```", "SELECT 1"),
-        ("First:\n```\nSELECT 1\n```\nBetter:\n```sql\nSELECT 2\n```", "SELECT 2"),
-        ("```sql\nSELECT 1\n```\nIt gives:\n```\n1\n```", "SELECT 1"),
-        ("```json\n{}\n```\n```text\nSELECT 3\n```", "SELECT 3"),
-        ("```sql\nSELECT 1", "SELECT 1"),
-        ("The query is SELECT 1;\nIt gives one.", "SELECT 1;"),
-        ("select 2", "select 2"),
-        ("I answer with care, and select nothing.", ""),
-        ("WITH a AS (SELECT 1) SELECT * FROM a", "WITH a AS (SELECT 1) SELECT * FROM a"),
-        ("The data has no prices.", ""),
-    ],
-)
-def test_sql_in_a_reply_is_found(text: str, sql: str) -> None:
-    assert sql_in_text(text) == sql
