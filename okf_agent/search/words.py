@@ -21,8 +21,10 @@ Asked: TypeAlias = list[Names]
 
 MAX_WORDS = 40
 """Words of a question that are looked for; more say nothing more of it."""
-SAME, SHORT, SYNONYM, AMONG_MANY = 0.95, 0.9, 0.6, 0.4
+SAME, SHORT, SYNONYM, AMONG_MANY = 0.95, 0.9, 0.6, 0.15
 """Weights of another form of the word, of what it is short for, of a synonym, and of one in a long question."""
+IN_PHRASE = 0.5
+"""What is left of a word's weights where it stands in a phrase that the lists know: "back" in "come back"."""
 LONG = 10
 """Words from which a question is long: it names what it needs, and synonyms lead away from it."""
 LONGEST = 3
@@ -41,12 +43,17 @@ def asked(question: str) -> Asked:
     worth = AMONG_MANY if len(spoken) >= LONG else SYNONYM
     lists = _lists()
     phrases = [
-        [(stem, worth) for stem in lists.synonyms[phrase]]
+        phrase
         for length in range(2, LONGEST + 1)
         for start in range(len(said) - length + 1)
         if (phrase := " ".join(said[start : start + length])) in lists.synonyms
     ]
-    return [_names(word, worth) for word in spoken] + phrases
+    covered = {stem for phrase in phrases for stem in phrase.split()}
+    single = []
+    for word in spoken:
+        share = IN_PHRASE if text.stem(word) in covered else 1.0
+        single.append([(name, share * weight) for name, weight in _names(word, worth)])
+    return single + [[(name, worth) for name in lists.synonyms[phrase]] for phrase in phrases]
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -90,12 +97,13 @@ def _lists() -> _Lists:
         for meaning in meanings.split(","):
             _add(short, name, meaning)
             _add(short, meaning, name)
-    for line in _lines("synonyms.txt"):
-        name, leads, others = line.partition(">")
-        group = (others if leads else name).split(",")
-        for one in [name] if leads else group:
-            for other in group:
-                _add(synonyms, one, other)
+    for name in ("synonyms.txt", "everyday.txt"):
+        for line in _lines(name):
+            before, leads, after = line.partition(">")
+            group = before.split(",")
+            for one in group:
+                for other in after.split(",") if leads else group:
+                    _add(synonyms, one, other)
     return _Lists(forms, short, synonyms)
 
 

@@ -83,9 +83,14 @@ def test_concepts_are_found_by_their_words_and_others_for_the_same(bundle: Path,
 
 def test_every_line_of_the_word_lists_says_something() -> None:
     lists = Path(words.__file__).parent
-    for name, sign in (("abbreviations.txt", ":"), ("irregular.txt", ":"), ("synonyms.txt", "[,>]")):
+    for name, sign in (
+        ("abbreviations.txt", ":"),
+        ("irregular.txt", ":"),
+        ("synonyms.txt", "[,>]"),
+        ("everyday.txt", "[,>]"),
+    ):
         lines = [line for line in (lists / name).read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-        assert all(re.fullmatch(rf"[\w' .-]+{sign}[\w' ,.-]+", line) for line in lines if line), name
+        assert all(re.fullmatch(rf"[\w' ,.-]+{sign}[\w' ,.-]+", line) for line in lines if line), name
     assert [stem for stem, _ in words.asked("qty")[0]] == ["qti", "quantiti"]
     assert ("sell", words.SAME) in words.asked("sold")[0]
     assert len(words.asked("word " * 1000 + " ".join(map(str, range(1000))))) == words.MAX_WORDS
