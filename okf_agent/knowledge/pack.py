@@ -53,12 +53,15 @@ def prepare(question: str, sources: Sources) -> Knowledge:
 
 
 def _named(question: str, sources: Sources) -> list[Named]:
-    """The values that the question names; none where nothing was measured."""
+    """The values that the question names; none where nothing was measured, or what was measured is broken."""
     index = values.open(sources.values, sources.hide) if sources.values else None
     if index is None:
         return []
-    with index:
-        return named_values.named_in(question, index)
+    try:
+        with index:
+            return named_values.named_in(question, index)
+    except values.Broken:
+        return []
 
 
 def _fitting(writer: write.Writer, named: Sequence[Named], room: int) -> list[Named]:

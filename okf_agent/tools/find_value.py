@@ -45,8 +45,11 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         return ToolResult(prompts.say("values_unmeasured"), failed=True)
     if not asked:
         return ToolResult(prompts.say("no_values"), failed=True)
-    with index:
-        found = {text: index.find(text, MAX_HITS) for text in asked}
+    try:
+        with index:
+            found = {text: index.find(text, MAX_HITS) for text in asked}
+    except values.Broken:
+        return ToolResult(prompts.say("values_unmeasured"), failed=True)
     known = "\n".join(describe(text, hits) for text, hits in found.items() if hits)
     unknown = [prompts.say("value_not_found", value=quoted(text)) for text, hits in found.items() if not hits]
     parts = [framing.framed("values", known)] * bool(known) + unknown

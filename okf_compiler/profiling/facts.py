@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any
+
+from pydantic import TypeAdapter
 
 VERSION = 1
 """Of profile.json; a file of another version is as good as none."""
@@ -115,13 +118,8 @@ def from_json(content: Mapping[str, Any]) -> Profile:
     """
     if content["version"] != VERSION:
         raise ValueError(f"version {content['version']}")
-    tables = [table_from_json(table) for table in content["tables"]]
-    return Profile(
-        database=content["database"],
-        measured_at=content["measured_at"],
-        tables={table.name: table for table in tables},
-        foreign_keys=tuple(foreign_key_from_json(key) for key in content["foreign_keys"]),
-        unmeasured=dict(content["unmeasured"]),
+    return _profiles().validate_python(
+        {**content, "tables": {table["name"]: _by_name(table) for table in content["tables"]}}
     )
 
 
@@ -136,13 +134,20 @@ def table_as_json(table: TableProfile) -> dict[str, Any]:
 
 
 def table_from_json(content: Mapping[str, Any]) -> TableProfile:
-    columns = [ColumnProfile(**_tuples(column)) for column in content["columns"]]
-    return TableProfile(**{**content, "columns": {column.name: column for column in columns}})
+    """Raises KeyError, TypeError, ValueError: it is no table."""
+    return _tables().validate_python(_by_name(content))
 
 
-def foreign_key_from_json(content: Mapping[str, Any]) -> ForeignKeyProfile:
-    return ForeignKeyProfile(**_tuples(content))
+def _by_name(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {**table, "columns": {column["name"]: column for column in table["columns"]}}
 
 
-def _tuples(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
+@cache
+def _profiles() -> TypeAdapter[Profile]:
+    """Holds every field to its type: a file may have been edited, or broken."""
+    return TypeAdapter(Profile)
+
+
+@cache
+def _tables() -> TypeAdapter[TableProfile]:
+    return TypeAdapter(TableProfile)

@@ -30,7 +30,7 @@ def load(folder: Path, hide: Sequence[str] = ()) -> Profile | None:
     """
     try:
         profile = facts.from_json(json.loads((folder / PROFILE).read_text(encoding="utf-8")))
-    except (OSError, KeyError, TypeError, ValueError):
+    except (OSError, KeyError, TypeError, ValueError, RecursionError):
         return None
     return _without(profile, hide) if hide else profile
 
@@ -106,7 +106,7 @@ class Parts:
     def read(self, key: str, stamp: str) -> dict[str, Any] | None:
         try:
             content = json.loads(self._file(key).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return content if isinstance(content, dict) and content.get("stamp") == stamp else None
 

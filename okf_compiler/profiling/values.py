@@ -30,6 +30,9 @@ _BATCH = 400
 _CANDIDATES = 2_000
 """Cells of one term that are looked at: a text may stand in any number of columns."""
 
+Broken = sqlite3.DatabaseError
+"""Raised by look-ups in an index whose file is broken in the middle."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
