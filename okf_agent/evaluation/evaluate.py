@@ -216,9 +216,10 @@ def _ask_all(
 
 def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -> int:
     again = f"okf-agent eval run --name {evaluation.name}"
+    bound = planned.wanted.budget or 0.0
     reasons = {
         "interrupted": f"Interrupted. To go on: {again}",
-        "budget": f"The budget of ${planned.wanted.budget:g} is used up. To go on: {again} --budget MORE",
+        "budget": f"The budget of ${bound:g} is used up. To go on: {again} --budget MORE",
         "unknown price": f"A call's price is not known, so no budget can be kept. Set model.prices in config.yaml, "
         f"or go on without one: {again} --budget inf",
     }
