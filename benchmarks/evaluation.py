@@ -62,7 +62,7 @@ def measure(folder: Path, count: int) -> tuple[float, float, float]:
     begin = time.perf_counter()
     name = f"n{count}-{time.monotonic_ns()}"
     options = ["--cells", "bundle", "--limit", str(count), "--workers", str(WORKERS), "--name", name]
-    code = "from okf_agent.cli import main; main()"
+    code = "from okf_agent.commands.cli import main; main()"
     command = [sys.executable, "-c", code, "eval", "run", "--suite", "many.jsonl", *options]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, encoding="utf-8")
     said = process.stderr.read() if process.stderr else ""

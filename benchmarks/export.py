@@ -18,10 +18,10 @@ from typing import Any
 
 import psycopg
 
-from okf_agent import export
-from okf_agent.database import Database
 from okf_agent.engines import embedded
 from okf_agent.engines.binaries import find_programs
+from okf_agent.results import export
+from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection
 
 SQL = "SELECT * FROM orders"

@@ -27,18 +27,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from okf_agent import local_model
 from okf_agent.ask import Asked, Workspace, ask
 from okf_agent.cell import Cell, cell_from
 from okf_agent.config import Config, load_config
-from okf_agent.database import Database
 from okf_agent.engines import embedded, reach
 from okf_agent.engines.connection import connect_agent
 from okf_agent.evaluation import gold, suites
 from okf_agent.evaluation.scorers import defog
 from okf_agent.evaluation.suites import Suite, Task, databases
-from okf_agent.query_error import QueryError
-from okf_agent.weights import cache_folder
+from okf_agent.models import local_model
+from okf_agent.models.weights import cache_folder
+from okf_agent.sql.database import Database
+from okf_agent.sql.query_error import QueryError
 from okf_compiler.profiling.run import profile
 
 DATABASES = {"shop": ("shop",), "defog": ("restaurants", "geography", "ewallet")}

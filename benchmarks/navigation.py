@@ -43,10 +43,10 @@ from navigation_sets import SHOP, Place, Task, cut, documents_in, place, shop_ta
 
 from okf_agent import agent
 from okf_agent.config import ModelSection
-from okf_agent.database import Cut, QueryResult
 from okf_agent.knowledge import Knowledge, Sources, prepare
 from okf_agent.llm import Model, Reply, ToolCall, sent_call
 from okf_agent.run import Limits, Message, Question, Usage
+from okf_agent.sql.database import Cut, QueryResult
 from okf_agent.tools import Context, read_file
 from okf_compiler.tokens import tokens
 

@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 import psycopg
 
-from okf_agent import load
 from okf_agent.engines import Server, embedded
+from okf_agent.loading import load
 from okf_compiler.settings import Documents
 
 COMMAND = Path(sys.executable).with_name("okf-compiler")

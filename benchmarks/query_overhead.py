@@ -18,8 +18,8 @@ from typing import Any
 
 import psycopg
 
-from okf_agent.database import Database
 from okf_agent.engines import embedded
+from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection
 
 QUERIES = {

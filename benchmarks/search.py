@@ -32,7 +32,8 @@ from typing import Any
 import yaml
 from navigation_sets import RULE_ID, Place, Task, documents_in, place, shop_tasks, suite_tasks
 
-from okf_agent import search_index, signposts
+from okf_agent.search import index as search_index
+from okf_agent.search import signposts
 from okf_compiler.bundle import Concept
 
 LABELS = Path(__file__).parent / "labels" / "search_queries.yaml"

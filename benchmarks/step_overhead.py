@@ -29,11 +29,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from support.endpoint import Endpoint, Scripted, calls, submit  # noqa: E402
 
-from okf_agent import agent, trace  # noqa: E402
+from okf_agent import agent  # noqa: E402
 from okf_agent.config import ModelSection, TraceSection  # noqa: E402
 from okf_agent.engines import embedded  # noqa: E402
 from okf_agent.knowledge import Sources, prepare  # noqa: E402
 from okf_agent.llm import Model  # noqa: E402
+from okf_agent.records import trace  # noqa: E402
 from okf_agent.run import Event, Limits, Question, StepStarted  # noqa: E402
 from okf_agent.tools import Context  # noqa: E402
 

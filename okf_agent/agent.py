@@ -14,11 +14,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from okf_agent import framing, prompts
-from okf_agent.arguments import ArgumentError, parse_arguments, printable
+from okf_agent import prompts
 from okf_agent.knowledge import Knowledge
 from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, sent_call
-from okf_agent.model_errors import redact
+from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
+from okf_agent.models.errors import redact
+from okf_agent.models.written_calls import calls_in_text
+from okf_agent.prompts import framing
 from okf_agent.run import (
     AnswerChecked,
     Answered,
@@ -42,7 +44,6 @@ from okf_agent.run import (
     Writing,
 )
 from okf_agent.tools import Check, Context, Tool, ToolResult, run_sql, submit_answer, unknown_tool
-from okf_agent.written_calls import calls_in_text
 from okf_agent.written_sql import sql_in_text
 from okf_compiler.settings import UserError
 

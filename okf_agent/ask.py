@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from okf_agent import agent, knowledge, llm, local_model, trace
+from okf_agent import agent, knowledge, llm
 from okf_agent.cell import Cell
 from okf_agent.config import Config, Price
+from okf_agent.models import local_model
+from okf_agent.models.providers import LOCAL
 from okf_agent.prepare import Ready, Say, get_ready
-from okf_agent.providers import LOCAL
+from okf_agent.records import trace
 from okf_agent.run import Event, Limits, Message, Question, Run
 from okf_agent.tools import Context, Queries
 from okf_compiler.bundle import bundle_hash

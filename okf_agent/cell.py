@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from okf_agent.providers import LOCAL, choose_model
+from okf_agent.models.providers import LOCAL, choose_model
 from okf_compiler.settings import UserError, did_you_mean
 
 if TYPE_CHECKING:

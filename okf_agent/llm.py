@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from okf_agent import model_errors
-from okf_agent.arguments import printable
-from okf_agent.bounded import Timeout, bounded
 from okf_agent.config import ModelSection
-from okf_agent.providers import provider_of
+from okf_agent.models import errors as model_errors
+from okf_agent.models.arguments import printable
+from okf_agent.models.bounded import Timeout, bounded
+from okf_agent.models.providers import provider_of
 from okf_agent.run import Message, Usage
 
 SENT_BACK = {
@@ -327,7 +327,7 @@ def _tool_calls(data: Mapping[str, Any]) -> Iterator[ToolCall]:
 
 
 if __name__ == "__main__":
-    from okf_agent.model_check import main
+    from okf_agent.models.check import main
 
     raise SystemExit(main())
 

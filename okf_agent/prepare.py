@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from okf_agent import load, role, sources
+from okf_agent.access import role
+from okf_agent.access.doctor import unsafe_role
+from okf_agent.bundles import freshness as sources
 from okf_agent.config import Config
-from okf_agent.database import Database
-from okf_agent.doctor import unsafe_role
 from okf_agent.engines import Server, reach
+from okf_agent.loading import load
+from okf_agent.sql.database import Database
 from okf_compiler.settings import Documents, UserError, find_documents, list_databases, no_database
 
 Say = Callable[[str], None]

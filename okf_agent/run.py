@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from okf_agent.database import QueryResult
+    from okf_agent.sql.database import QueryResult
 
 StopReason: TypeAlias = Literal[
     "submitted",

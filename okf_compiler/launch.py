@@ -35,7 +35,7 @@ def agent() -> None:
     if problem:
         print(f"okf-agent: {problem}", file=sys.stderr)
         raise SystemExit(1)
-    importlib.import_module("okf_agent.cli").main()
+    importlib.import_module("okf_agent.commands.cli").main()
 
 
 def compiler() -> None:

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from okf_agent.config import load_config
-from okf_agent.providers import PROVIDERS
+from okf_agent.models.providers import PROVIDERS
 from okf_compiler.settings import read_config
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +25,7 @@ def test_the_table_of_providers_is_the_code_s() -> None:
 
 
 def groups() -> dict[str, click.Group]:
-    from okf_agent.cli import commands as agent
+    from okf_agent.commands.cli import commands as agent
     from okf_compiler.cli import commands as compiler
 
     return {"okf-agent": agent, "okf-compiler": compiler}

@@ -12,7 +12,7 @@ import yaml
 from okf_agent import knowledge
 from okf_agent.cell import LOCAL_MODE, Cell, cell_from, configured_cell
 from okf_agent.config import Config
-from okf_agent.providers import LOCAL, choose_model
+from okf_agent.models.providers import LOCAL, choose_model
 from okf_compiler.settings import UserError, did_you_mean
 
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -19,7 +19,7 @@ from typing import Any
 from filelock import FileLock
 
 import okf_agent
-from okf_agent.trace import LOCK_SECONDS, append_line, read_steps
+from okf_agent.records.trace import LOCK_SECONDS, append_line, read_steps
 from okf_compiler.settings import UserError
 
 REGISTRY = "holdout.jsonl"

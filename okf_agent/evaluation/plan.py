@@ -12,7 +12,7 @@ from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.evaluation import contamination
 from okf_agent.evaluation.suites.model import Suite, Task
-from okf_agent.trace import versions
+from okf_agent.records.trace import versions
 from okf_compiler.settings import UserError, did_you_mean
 
 MODEL_KEYS = {"temperature", "max_tokens"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from okf_agent.database import Database
 from okf_agent.evaluation.values import Row, parse
-from okf_agent.query_error import QueryError
+from okf_agent.sql.database import Database
+from okf_agent.sql.query_error import QueryError
 
 MAX_ROWS = 100_000
 """Rows past which a result is not compared any more."""

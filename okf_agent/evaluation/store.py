@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from filelock import FileLock, Timeout
 
 from okf_agent.config import Config
-from okf_agent.trace import RUNS_FILE, append_line, parse_line, read_steps
+from okf_agent.records.trace import RUNS_FILE, append_line, parse_line, read_steps
 from okf_compiler.settings import UserError, did_you_mean
 
 FACTS_FILE = "eval.json"

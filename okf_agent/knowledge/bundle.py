@@ -5,8 +5,11 @@ After the question stand its signposts, so that a model need not read the smalle
 
 from __future__ import annotations
 
-from okf_agent import framing, prompts, reading, signposts
+from okf_agent import prompts
+from okf_agent.bundles import reading
 from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.prompts import framing
+from okf_agent.search import signposts
 from okf_agent.tools import read_file
 from okf_compiler.settings import UserError
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from okf_agent import cards, named_values, prompts, ranking
-from okf_agent.cards import Cards
+from okf_agent import prompts
+from okf_agent.bundles import cards
+from okf_agent.bundles.cards import Cards
 from okf_agent.knowledge import Knowledge, Sources
-from okf_agent.named_values import Named
+from okf_agent.models.providers import LOCAL
 from okf_agent.packing import rank, shape, write
 from okf_agent.packing.choose import Chooser
-from okf_agent.providers import LOCAL
+from okf_agent.search import named_values, ranking
+from okf_agent.search.named_values import Named
 from okf_compiler import profiling
 from okf_compiler.profiling import values
 from okf_compiler.settings import UserError

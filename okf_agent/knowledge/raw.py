@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from okf_agent import framing, prompts
+from okf_agent import prompts
 from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.prompts import framing
 from okf_compiler.settings import UserError
 
 

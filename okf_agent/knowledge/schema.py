@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from okf_agent import cards, framing, prompts
-from okf_agent.cards import ColumnCard, TableCard
+from okf_agent import prompts
+from okf_agent.bundles import cards
+from okf_agent.bundles.cards import ColumnCard, TableCard
 from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.prompts import framing
 from okf_compiler.settings import UserError
 
 _NAME = r'(?:"(?:[^"]|"")+"|[^\s".=]+)'

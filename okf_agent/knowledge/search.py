@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from okf_agent import framing, prompts, signposts
+from okf_agent import prompts
 from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.prompts import framing
+from okf_agent.search import signposts
 from okf_agent.tools import read_file, search
 from okf_compiler import bundle as bundles
 from okf_compiler.settings import UserError

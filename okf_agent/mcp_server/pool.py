@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from okf_agent.database import Database
-from okf_agent.query_error import QueryError
+from okf_agent.sql.database import Database
+from okf_agent.sql.query_error import QueryError
 
 BUSY = "53300"
 """PostgreSQL's own code for too many connections: the same query may work in a moment."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import mcp_types as types
 
-from okf_agent import prompts, reading
+from okf_agent import prompts
+from okf_agent.bundles import reading
 from okf_agent.mcp_server.served import Served
 from okf_compiler.settings import UserError, did_you_mean
 

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import mcp_types as types
 
-from okf_agent import reading
+from okf_agent.bundles import reading
 from okf_agent.mcp_server.served import Served
 from okf_compiler.settings import UserError, did_you_mean
 

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from okf_agent import llm, reading
+from okf_agent import llm
 from okf_agent.ask import Workspace
+from okf_agent.bundles import reading
 from okf_agent.config import Config
-from okf_agent.database import Database, QueryResult
 from okf_agent.mcp_server.pool import BUSY, Pool
 from okf_agent.prepare import Ready, Say, default_database, find_bundle
-from okf_agent.query_error import QueryError
+from okf_agent.sql.database import Database, QueryResult
+from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Context
 from okf_compiler import bundle as bundles
 from okf_compiler.settings import UserError, did_you_mean, list_databases

@@ -15,7 +15,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from okf_agent import DISTRIBUTION
 from okf_agent.mcp_server.service import Ctx, Service
-from okf_agent.trace import versions
+from okf_agent.records.trace import versions
 
 NAME = "okf-agent"
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from okf_agent import ranking
-from okf_agent.cards import Cards, ColumnCard, RuleCard, TableCard
+from okf_agent.bundles.cards import Cards, ColumnCard, RuleCard, TableCard
 from okf_agent.packing.rank import Scores
 from okf_agent.packing.shape import Shape
 from okf_agent.packing.write import Writer
+from okf_agent.search import ranking
 from okf_compiler.tokens import tokens
 
 RULES_SHARE = 0.4

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from okf_agent import ranking
-from okf_agent.cards import Cards, RuleCard, TableCard
+from okf_agent.bundles.cards import Cards, RuleCard, TableCard
+from okf_agent.search import ranking
 
 SEARCH_FROM = 60
 """Tables and rules together from which the search index is asked too: below, every one is scored here."""
@@ -58,7 +58,7 @@ def searched(question: str, known: Cards, bundle: Path) -> tuple[str, ...]:
     """Paths that the search index gives for the question, the nearest first; none for a small bundle."""
     if len(known.tables) + len(known.rules) < SEARCH_FROM:
         return ()
-    from okf_agent import search_index  # its library is loaded only where it helps
+    from okf_agent.search import index as search_index  # its library is loaded only where it helps
 
     return tuple(path for path, _ in search_index.open(bundle).rank(question, SEARCHED))
 

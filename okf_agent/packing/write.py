@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from okf_agent import framing, prompts
-from okf_agent.cards import ColumnCard, RuleCard, TableCard
-from okf_agent.named_values import Named
+from okf_agent import prompts
+from okf_agent.bundles.cards import ColumnCard, RuleCard, TableCard
 from okf_agent.packing.shape import Shape
+from okf_agent.prompts import framing
+from okf_agent.search.named_values import Named
 from okf_agent.tools import find_value
 from okf_compiler.inert import inert
 from okf_compiler.profiling import ColumnProfile, Profile, text

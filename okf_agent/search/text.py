@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import tantivy
 
-from okf_agent.ranking import STOP_WORDS
+from okf_agent.search.ranking import STOP_WORDS
 from okf_compiler import frontmatter
 from okf_compiler.frontmatter import FormatError
 

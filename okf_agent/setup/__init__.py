@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from okf_agent import sources
+from okf_agent.bundles import freshness as sources
 from okf_agent.config import Config, load_config
 from okf_agent.engines.connection import AGENT_PASSWORD
 from okf_agent.setup import access, drafts, target

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from okf_agent import role
+from okf_agent.access import role
+from okf_agent.access.doctor import unsafe_role
 from okf_agent.config import Config
-from okf_agent.doctor import unsafe_role
 from okf_agent.engines import Server
 from okf_agent.engines.connection import AGENT_PASSWORD, connect_admin, connect_agent
 from okf_agent.setup.target import Reached

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from okf_agent import prompts
-from okf_agent.arguments import quote
-from okf_agent.database import QueryResult
-from okf_agent.grounding import Evidence
+from okf_agent.models.arguments import quote
 from okf_agent.run import Answer
+from okf_agent.sql.database import QueryResult
+from okf_agent.tools.grounding import Evidence
 from okf_compiler.settings import did_you_mean
 
 

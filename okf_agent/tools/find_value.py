@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from okf_agent import framing, prompts
+from okf_agent import prompts
+from okf_agent.prompts import framing
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
 from okf_compiler.profiling import values
 from okf_compiler.profiling.store import VALUES

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from okf_agent import framing, prompts, reading
-from okf_agent.measured import of_table
-from okf_agent.reading import Reading
+from okf_agent import prompts
+from okf_agent.bundles import reading
+from okf_agent.bundles.measured import of_table
+from okf_agent.bundles.reading import Reading
+from okf_agent.prompts import framing
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
 
 

@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from okf_agent import prompts, render, sql_text
-from okf_agent.database import QueryResult
-from okf_agent.query_error import QueryError
+from okf_agent import prompts
+from okf_agent.sql import render, sql_text
+from okf_agent.sql.database import QueryResult
+from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Context, Queries, Tool, ToolResult, arguments_of
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from okf_agent import framing, prompts, search_index
-from okf_agent.arguments import printable
-from okf_agent.search_index import Match
+from okf_agent import prompts
+from okf_agent.models.arguments import printable
+from okf_agent.prompts import framing
+from okf_agent.search import index as search_index
+from okf_agent.search.index import Match
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
 from okf_compiler.settings import UserError
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from okf_agent import prompts, render, sql_text
-from okf_agent.database import QueryResult
-from okf_agent.query_error import QueryError
+from okf_agent import prompts
 from okf_agent.run import Answer, Checked
+from okf_agent.sql import render, sql_text
+from okf_agent.sql.database import QueryResult
+from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Check, Context, Tool, ToolResult, arguments_of
 from okf_agent.tools.run_sql import query, remember
 

@@ -19,10 +19,10 @@ from support.command import run
 from support.endpoint import submit
 from support.workspace import SQL, Workspace, workspace
 
-from okf_agent.database import Database
+from okf_agent.access.role import Wanted, harden
 from okf_agent.engines import Server
-from okf_agent.query_error import QueryError
-from okf_agent.role import Wanted, harden
+from okf_agent.sql.database import Database
+from okf_agent.sql.query_error import QueryError
 from okf_compiler.settings import DatabaseSection
 
 TESTS = Path(__file__).parents[1]

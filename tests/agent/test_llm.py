@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from support.endpoint import Endpoint, Scripted, calls, error, reply, text
 
-from okf_agent import model_check
 from okf_agent.config import ModelSection, Price
 from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply
-from okf_agent.model_errors import redact
+from okf_agent.models import check as model_check
+from okf_agent.models.errors import redact
 from okf_agent.run import Message
 from okf_compiler.settings import UserError
 
@@ -329,5 +329,5 @@ def test_the_check_is_a_command_and_quiet_otherwise(tmp_path: Path) -> None:
 
 
 def test_importing_the_module_does_not_import_litellm() -> None:
-    code = "import sys, okf_agent.agent, okf_agent.llm, okf_agent.trace; sys.exit('litellm' in sys.modules)"
+    code = "import sys, okf_agent.agent, okf_agent.llm, okf_agent.records.trace; sys.exit('litellm' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

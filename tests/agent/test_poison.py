@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from okf_agent import agent, framing, prompts, render
+from okf_agent import agent, prompts
 from okf_agent.cell import KNOWLEDGE, Cell
-from okf_agent.database import Cut, QueryResult
 from okf_agent.knowledge import Sources, prepare
+from okf_agent.prompts import framing
 from okf_agent.run import Question
+from okf_agent.sql import render
+from okf_agent.sql.database import Cut, QueryResult
 from okf_agent.tools import Context, read_file
 from okf_compiler.compile import compile_database
 from okf_compiler.model import Column, Database, Rule, Table

@@ -18,9 +18,9 @@ from okf_agent import agent
 from okf_agent.config import ModelSection, Price, TraceSection
 from okf_agent.knowledge import Sources, prepare
 from okf_agent.llm import Model
+from okf_agent.records.trace import RUNS_FILE, Header, Recorder, read_steps
 from okf_agent.run import Event, Limits, ModelReplied, Question, Run, ToolFinished, ToolStarted, Writing
 from okf_agent.tools import Context
-from okf_agent.trace import RUNS_FILE, Header, Recorder, read_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from support import hubs
 
-from okf_agent.arguments import ArgumentError, parse_arguments
-from okf_agent.database import Database, QueryResult
+from okf_agent.bundles.reading import PIECE_CHARS
 from okf_agent.engines import Server
-from okf_agent.grounding import Evidence
-from okf_agent.query_error import QueryError
-from okf_agent.reading import PIECE_CHARS
+from okf_agent.models.arguments import ArgumentError, parse_arguments
+from okf_agent.models.written_calls import calls_in_text
+from okf_agent.sql.database import Database, QueryResult
+from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Context, Tool, ToolResult, read_file, run_sql, submit_answer, unknown_tool
-from okf_agent.written_calls import calls_in_text
+from okf_agent.tools.grounding import Evidence
 from okf_compiler.settings import DatabaseSection
 
 READ, RUN, SUBMIT = read_file.tool(), run_sql.tool(20), submit_answer.tool()

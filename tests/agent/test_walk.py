@@ -9,14 +9,14 @@ import pytest
 from support.endpoint import Endpoint, calls, submit
 
 from okf_agent import agent
+from okf_agent.bundles.reading import brief
 from okf_agent.config import ModelSection, TraceSection
 from okf_agent.knowledge import Sources, prepare
 from okf_agent.llm import Model
-from okf_agent.reading import brief
+from okf_agent.records.trace import RUNS_FILE, Header, Recorder, read_steps
 from okf_agent.run import Event, Limits, Question
 from okf_agent.tasks import Task, find_task
 from okf_agent.tools import Context
-from okf_agent.trace import RUNS_FILE, Header, Recorder, read_steps
 from okf_compiler.bundle import bundle_hash
 from okf_compiler.compile import compile as compile_bundle
 from okf_compiler.settings import Documents, Settings, find_documents, load_settings

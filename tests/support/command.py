@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from unittest.mock import patch
 
-from okf_agent.cli import commands
-from okf_agent.providers import PROVIDERS
+from okf_agent.commands.cli import commands
+from okf_agent.models.providers import PROVIDERS
 from okf_compiler import console
 
 SCRIPTS = Path(sys.executable).parent

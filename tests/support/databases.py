@@ -11,8 +11,8 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from okf_agent import load
 from okf_agent.engines import Server
+from okf_agent.loading import load
 from okf_compiler.settings import Documents
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import psycopg
 
+from okf_agent.access.role import Wanted, harden
 from okf_agent.engines import Server
-from okf_agent.role import Wanted, harden
-from okf_agent.sql_text import tokens
+from okf_agent.sql.sql_text import tokens
 
 SETUP = Path(__file__).parents[1] / "data" / "hostile_setup.sql"
 ROLES = ("ro", "boss", "app")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from okf_agent.providers import PROVIDERS
+from okf_agent.models.providers import PROVIDERS
 
 
 def missing() -> bool:

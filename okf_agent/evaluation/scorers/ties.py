@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from okf_agent.database import Database
 from okf_agent.evaluation.results import fetch
 from okf_agent.evaluation.scorers.lenient import Keyed
-from okf_agent.query_error import QueryError
+from okf_agent.sql.database import Database
+from okf_agent.sql.query_error import QueryError
 
 if TYPE_CHECKING:
     from sqlglot import exp

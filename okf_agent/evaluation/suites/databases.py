@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from okf_agent.config import Config
-from okf_agent.database import Database
-from okf_agent.dump import DumpError, statements
 from okf_agent.evaluation.suites import pins, sqlite_dump
 from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
-from okf_agent.query_error import QueryError
+from okf_agent.loading.dump import DumpError, statements
+from okf_agent.sql.database import Database
+from okf_agent.sql.query_error import QueryError
 from okf_compiler.settings import MEANINGS_SUFFIX, RULES_SUFFIX, SCHEMA_SUFFIX, DatabaseOverride, UserError
 
 MADE = Path(".okf") / "evaluation"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from okf_agent.config import Config
-from okf_agent.data import LOCK
-from okf_agent.database import Database
+from okf_agent.downloads.suites import LOCK
 from okf_agent.evaluation.suites.model import Suite, digest
+from okf_agent.sql.database import Database
 from okf_compiler.settings import UserError
 
 COMMITTED = Path(__file__).parent / "pinned"

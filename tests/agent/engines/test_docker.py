@@ -13,7 +13,7 @@ from okf_agent.config import load_config
 from okf_agent.engines import Server, reach
 from okf_agent.engines.connection import connect_admin
 from okf_agent.engines.docker import DATABASES, SECRETS, wait_for
-from okf_agent.providers import PROVIDERS
+from okf_agent.models.providers import PROVIDERS
 from okf_compiler.settings import UserError
 
 ROOT = Path(__file__).parents[3]

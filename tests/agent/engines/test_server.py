@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from support.tcp_server import PASSWORD, USER, TcpServer, tcp_server
 
-from okf_agent import role
+from okf_agent.access import role
 from okf_agent.config import Config, load_config
 from okf_agent.engines import Server, reach
 from okf_agent.engines.connection import MissingDatabase, connect_admin, connect_agent
-from okf_agent.load import load
+from okf_agent.loading.load import load
 from okf_compiler.settings import Documents, UserError
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")

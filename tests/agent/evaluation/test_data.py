@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from support.command import run_inside
 
-from okf_agent import fetch
-from okf_agent.data import LOCK
+from okf_agent.downloads import fetch
+from okf_agent.downloads.suites import LOCK
 
 SUITE, REPOSITORY, REVISION = "livesqlbench-base-lite", "birdsql/livesqlbench-base-lite", "a" * 40
 TASKS = json.dumps({"instance_id": "x_1", "selected_database": "x", "query": "How many?"}).encode() * 5000

@@ -20,15 +20,15 @@ import pytest
 from support.folders import let_enter
 from support.mutations import KINDS, mutations
 
-from okf_agent import load
 from okf_agent.config import load_config
-from okf_agent.database import Database
 from okf_agent.engines import Server
 from okf_agent.evaluation import gold, suites
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.scorers import SCORERS, Options, score
 from okf_agent.evaluation.suites import Suite, Task
 from okf_agent.evaluation.verdict import Verdict
+from okf_agent.loading import load
+from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection, find_documents
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,6 @@ from support.databases import made
 from support.endpoint import Endpoint, text
 
 from okf_agent.config import ModelSection, Price
-from okf_agent.database import Database
 from okf_agent.engines import Server
 from okf_agent.evaluation import results
 from okf_agent.evaluation.gold import Gold
@@ -22,6 +21,7 @@ from okf_agent.evaluation.scorers.ties import keyed
 from okf_agent.evaluation.suites import Task
 from okf_agent.evaluation.verdict import Verdict
 from okf_agent.llm import Model
+from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection
 
 SHOP = Path(__file__).parents[3] / "bundles" / "compiled" / "shop"

@@ -13,12 +13,12 @@ import pytest
 from support.databases import loaded, made
 
 from okf_agent.config import Config, load_config
-from okf_agent.database import Database
 from okf_agent.engines import Server
 from okf_agent.evaluation import gold, suites
 from okf_agent.evaluation.scorers import predictions
 from okf_agent.evaluation.suites import sqlite_dump
 from okf_agent.evaluation.transpile import to_postgres
+from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection, UserError, find_documents
 
 PROJECT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from okf_agent import cards
+from okf_agent.bundles import cards
 from okf_agent.cell import Cell
 from okf_agent.knowledge import MODES, Sources, pack, prepare
 from okf_agent.packing.choose import Chooser, Chosen

@@ -14,12 +14,12 @@ from support.mcp_server import configured, run
 from support.workspace import Workspace
 
 from okf_agent.ask import Workspace as Shared
-from okf_agent.database import Database
 from okf_agent.engines import Server
 from okf_agent.mcp_server.served import Served
 from okf_agent.mcp_server.server import build
 from okf_agent.mcp_server.service import Service
 from okf_agent.prepare import Ready, Say, quiet
+from okf_agent.sql.database import Database
 from okf_agent.tools import Context, run_sql
 
 DATA = Path(__file__).parents[2] / "data"

@@ -28,7 +28,7 @@ from okf_compiler.tokens import tokens
 MODES = ["auto", "legacy"]
 """The protocol of 2026-07-28, and the one with a handshake before it."""
 LISTING_TOKENS = 1500
-SCHEMA = json.loads((Path(handlers.__file__).parents[1] / "record.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(handlers.__file__).parents[1] / "records" / "record.schema.json").read_text(encoding="utf-8"))
 CALLS: list[tuple[Tool, dict[str, Any]]] = [
     (read_file.tool(), {"paths": ["/knowledge/active-customer.md", "tables/orders"]}),
     (read_file.tool(), {"paths": ["/nothing-like-it"]}),

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from okf_agent.config import McpSection
-from okf_agent.database import Database
 from okf_agent.mcp_server.pool import Pool
 from okf_agent.mcp_server.tokens import Meter, load
-from okf_agent.query_error import QueryError
+from okf_agent.sql.database import Database
+from okf_agent.sql.query_error import QueryError
 from okf_compiler.settings import DatabaseSection, UserError
 
 SERVED = ("shop", "store")

@@ -1,0 +1,1 @@
+"""What the agent's role may do: made, checked, shown."""

@@ -1,0 +1,228 @@
+"""`okf-agent ask`: one question of the command line, and its answer as people or as scripts want it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from okf_agent.ask import Asked, Outcome, Workspace
+from okf_agent.cell import Cell, choose_cell
+from okf_agent.config import Config
+from okf_agent.prepare import default_database, quiet
+from okf_agent.results import answers, compare, output
+from okf_agent.results.answers import View, grounds_of, words
+from okf_agent.results.export import Format
+from okf_agent.results.one_object import OneObject
+from okf_agent.results.terminal import close, console, show_asking, watch
+from okf_agent.tasks import find_task
+from okf_compiler.settings import UserError
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The arguments of `ask`."""
+
+    question: str | None = None
+    """`-` or None: from standard input."""
+    task: str | None = None
+    db: str | None = None
+    knowledge: str | None = None
+    without: str = ""
+    model: str | None = None
+    bundle: Path | None = None
+    quiet: bool = False
+    as_json: bool = False
+    format: Format | None = None
+    output: Path | None = None
+    guard_formulas: bool = False
+    """Put a ' before the CSV cells that a spreadsheet would run."""
+    unsafe_role: bool = False
+    chart: bool | None = None
+    compare: bool = False
+
+    def check(self) -> None:
+        """Refuse what does not go together.
+
+        Raises:
+            UserError: names the two.
+        """
+        pairs = {
+            ("--json", "--quiet"): self.as_json and self.quiet,
+            ("--json", "--format"): self.as_json and self.format is not None and self.output is None,
+            ("--compare", "--raw"): self.compare and self.knowledge == "raw",
+            ("--compare", "--quiet"): self.compare and self.quiet,
+            ("--compare", "--format"): self.compare and self.format is not None,
+            ("--compare", "--output"): self.compare and self.output is not None,
+        }
+        for (one, other), both in pairs.items():
+            if both:
+                raise UserError(f"{one} and {other} do not go together. Give one of them.", status=2)
+
+
+def run(config: Config, wanted: Wanted, one: OneObject) -> int:
+    """Ask and show; the exit status. `one` learns when the object of --json is begun.
+
+    Raises:
+        UserError: a wrong call, or something the question needs cannot be had.
+    """
+    wanted.check()
+    asked = question_of(config, wanted)
+    if wanted.output:
+        output.check_target(wanted.output)
+        wanted = replace(wanted, format=wanted.format or output.format_of(wanted.output))
+    out, err = console(sys.stdout), console(sys.stderr)
+
+    def say(line: str) -> None:
+        err.print(line, style="dim", markup=False)
+
+    cell = choose_cell(config, wanted.model, wanted.knowledge, say, wanted.without)
+    with Workspace(config, wanted.bundle, unsafe_role=wanted.unsafe_role) as workspace:
+        if wanted.compare:
+            return _compare(asked, cell, workspace, wanted, one)
+        if wanted.as_json:
+            return _ask_json(asked, cell, workspace, wanted, one)
+        return _ask(asked, cell, workspace, wanted, out, err)
+
+
+def question_of(config: Config, wanted: Wanted) -> Asked:
+    """The question, from the argument, a task or standard input.
+
+    Raises:
+        UserError: neither a question nor a task, or both; an unknown task or database.
+    """
+    if wanted.task is not None:
+        if wanted.question is not None:
+            raise UserError("Give a question or --task ID, not both.", status=2)
+        task = find_task(config.settings, wanted.task)
+        return Asked(task.question, wanted.db or task.database, task.id)
+    text = wanted.question
+    if text == "-" or (text is None and not sys.stdin.isatty()):
+        text = _standard_input()
+        if not text.strip():
+            text = None
+    if text is None:
+        raise UserError(
+            'Give a question or --task ID, or write the question to standard input: okf-agent ask "How many …?"',
+            status=2,
+        )
+    if any("\udc80" <= character <= "\udcff" for character in text):  # bytes that the locale has no character for
+        text = os.fsencode(text).decode("utf-8", "replace")
+    return Asked(text, wanted.db or default_database(config))
+
+
+def _standard_input() -> str:
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        return data.decode(sys.stdin.encoding or "latin-1", "replace").strip()
+
+
+def _ask(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, out: Console, err: Console) -> int:
+    to_pipe = wanted.quiet or (wanted.format and not wanted.output)
+    if not to_pipe:
+        outcome = show_asking(asked, cell, workspace, out, err, View(wanted.chart))
+    else:
+        outcome = watch(asked, cell, workspace, err, quiet=wanted.quiet)
+    status = outcome.exit_status
+    if wanted.format and not _write(asked, outcome, workspace, wanted, err):
+        status = status or (1 if wanted.output else 0)
+    if to_pipe:
+        _say_answer(outcome, wanted, out, err)
+        close(outcome, cell, err, quiet=wanted.quiet)
+    return status
+
+
+def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one: OneObject) -> int:
+    """As `_ask`, with one object on standard output, which also says whether the file was written."""
+    err = console(sys.stderr)
+    outcome = watch(asked, cell, workspace, err)
+    facts = output.everything(outcome, grounds_of(asked, outcome, workspace))
+    if wanted.output:
+        try:
+            written = _write(asked, outcome, workspace, wanted, err)
+            facts["output_error"] = "" if written else "no query of this answer ran"
+        except UserError as error:
+            err.print(words(str(error), "red"), soft_wrap=True)
+            facts["output_error"] = str(error)
+        facts["exit_status"] = outcome.exit_status or (1 if facts["output_error"] else 0)
+    database = workspace.ready(asked.database, quiet).database if outcome.run.result else None
+    status = output.write_json(facts, outcome, database, output.standard_output(), one)
+    close(outcome, cell, err)
+    return status
+
+
+def _say_answer(outcome: Outcome, wanted: Wanted, out: Console, err: Console) -> None:
+    """The answer in words: on standard output where it is what was asked for, else beside the rows or not at all."""
+    if outcome.run.answer is None:
+        return
+    if wanted.quiet and (wanted.output or not wanted.format):
+        out.print(answers.words(outcome.run.answer.answer), soft_wrap=True)
+    elif not wanted.quiet:
+        err.print(answers.words(outcome.run.answer.answer, "bold"), soft_wrap=True)
+
+
+def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: Wanted, err: Console) -> bool:
+    """Write the rows to the file or to standard output; False where there are none to write."""
+    answer, result = outcome.run.answer, outcome.run.result
+    assert wanted.format
+    if answer is None or result is None or answer.checked == "error":
+        if wanted.output:
+            err.print(f"{wanted.output} was not written: no query of this answer ran.", style="red", markup=False)
+        return False
+    database = workspace.ready(asked.database, quiet).database
+    if wanted.output is None:
+        target = output.standard_output()
+        output.write_rows(answer.sql, result, database, wanted.format, target, guard_formulas=wanted.guard_formulas)
+        return True
+    rows = output.save(wanted.output, wanted.format, answer.sql, result, database, err, wanted.guard_formulas)
+    if not wanted.quiet:
+        err.print(f"{rows:,} rows written to {wanted.output}", style="dim", markup=False, soft_wrap=True)
+    return True
+
+
+def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one: OneObject) -> int:
+    """As configured and raw, one after the other, and both shown; the worse exit status."""
+    out, err = console(sys.stdout), console(sys.stderr)
+    runs = []
+    for mode in (cell.knowledge if cell.knowledge != "raw" else "bundle", "raw"):
+        each = replace(cell, knowledge=mode)
+        if not wanted.as_json:
+            err.print(f"{mode}:", style="bold")
+        outcome = watch(asked, each, workspace, err)
+        close(outcome, each, err)
+        runs.append((each, outcome))
+        if outcome.run.stop_reason == "interrupted":
+            break
+    status = max(outcome.exit_status for _, outcome in runs)
+    if wanted.as_json:
+        text = json.dumps({"exit_status": status, **_compared(asked, runs, workspace)}, ensure_ascii=False, default=str)
+        one.begun = True
+        output.standard_output().write(text.encode("utf-8", "backslashreplace") + b"\n")
+    elif len(runs) == 2:
+        out.print(*compare.side_by_side(runs), sep="\n")
+    return status
+
+
+def _compared(asked: Asked, runs: list[tuple[Cell, Outcome]], workspace: Workspace) -> dict[str, Any]:
+    """Both runs, with the rows that were shown, and the rows that differ; an interrupted one is the last."""
+    names = [cell.knowledge for cell, _ in runs]
+    diff = compare.diff_rows(runs[0][1].run.result, runs[1][1].run.result) if len(runs) == 2 else None
+    return {
+        "runs": [
+            {
+                **output.everything(outcome, grounds_of(asked, outcome, workspace)),
+                "rows": None if outcome.run.result is None else outcome.run.result.rows,
+            }
+            for _, outcome in runs
+        ],
+        "same_rows": None if diff is None else diff.equal,
+        "all_rows_compared": diff is not None and not diff.partial,
+        "only_in": {} if diff is None else dict(zip(names, (diff.only_first, diff.only_second), strict=True)),
+    }

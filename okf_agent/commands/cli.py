@@ -1,0 +1,196 @@
+"""`okf-agent`: thin; every command calls a function that takes plain values."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from okf_agent.commands import (
+    context as cli_context,
+)
+from okf_agent.commands import (
+    evaluation as cli_eval,
+)
+from okf_agent.commands import (
+    init as cli_init,
+)
+from okf_agent.commands import (
+    mcp as cli_mcp,
+)
+from okf_agent.commands import (
+    runs as cli_runs,
+)
+from okf_agent.commands import (
+    server as cli_server,
+)
+from okf_agent.commands.options import (
+    bundle_option,
+    chart_option,
+    complete,
+    config_options,
+    configured,
+    db_option,
+    knowledge_option,
+    model_option,
+    raw_option,
+    unsafe_option,
+    with_knowledge,
+    without_option,
+)
+from okf_agent.results.one_object import JsonCommand, OneObject
+from okf_compiler.inert import inert_lines
+
+if TYPE_CHECKING:
+    from okf_agent.tools import ToolResult
+
+HELP = {"help_option_names": ["-h", "--help"]}
+FORMATS = ("table", "csv", "json", "markdown")
+SHELLS = ("bash", "zsh", "fish")
+
+
+def main() -> None:
+    """The entry point: an error that a person can put right is one message and an exit status."""
+    from okf_compiler.console import run
+
+    run(commands)
+
+
+@click.group(invoke_without_command=True, context_settings=HELP)
+@click.version_option(package_name="okf-sql-agent")
+@db_option
+@knowledge_option
+@raw_option
+@without_option
+@model_option
+@bundle_option
+@unsafe_option
+@chart_option
+@config_options
+@click.pass_context
+def commands(context: click.Context, /, **options: Any) -> None:
+    """Ask a database a question and get an answer with its query, its rules and its cost.
+
+    Without a command: a prompt that asks one question after the other.
+    """
+    if context.invoked_subcommand is not None:
+        given = [name for name, value in options.items() if value]
+        if given:
+            name = context.invoked_subcommand
+            option = "--" + given[0].replace("_", "-")
+            raise click.UsageError(f"{option} belongs after the command: okf-agent {name} {option} …")
+        return
+    from okf_agent.interactive.prompt import start
+
+    start(configured(), **with_knowledge(options))
+
+
+@commands.command(cls=JsonCommand)
+@click.argument("question", required=False)
+@click.option("--task", metavar="ID", shell_complete=complete("tasks"), help="Ask the question of this task.")
+@db_option
+@knowledge_option
+@raw_option
+@without_option
+@model_option
+@bundle_option
+@click.option("--compare", is_flag=True, help="Ask twice, the second time with the documents pasted; show both.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the answer alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with everything, rows included.")
+@click.option("--format", type=click.Choice(FORMATS), help="Print the rows alone, all of them, in this format.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write all rows to FILE; its suffix says the format: .csv, .json, .md, .txt.",
+)  # fmt: skip
+@click.option("--guard-formulas", is_flag=True, help="In CSV, put a ' before cells that a spreadsheet would run.")
+@unsafe_option
+@chart_option
+@config_options
+def ask(**options: Any) -> None:
+    """Ask one QUESTION, or that of a task, and leave. `-`, or no QUESTION in a pipe: from standard input.
+
+    Exit status: 0 for a submitted answer whose query ran and for a declined question, 1 for everything else that
+    ran, 2 for a wrong call or configuration, 130 when interrupted. Progress goes to standard error.
+    """
+    with OneObject(options["as_json"]) as one:
+        from okf_agent.commands.ask import Wanted, run
+
+        sys.exit(run(configured(), Wanted(**with_knowledge(options)), one))
+
+
+@commands.command()
+@click.argument("db", shell_complete=complete("databases"))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=complete("paths"))
+@bundle_option
+@config_options
+def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
+    """Read files of the bundle of DB, as the model would get them."""
+    from okf_agent.prepare import find_bundle
+    from okf_agent.tools import Context, read_file
+
+    config = configured()
+    folder, _ = find_bundle(config, db, bundle, _say)
+    hide = config.settings.hidden(db)
+    context = Context(bundle=folder, profiles=config.settings.profiles / db, hide=hide)
+    _print_result(read_file.run({"paths": list(paths)}, context))
+
+
+@commands.command()
+@click.argument("db", shell_complete=complete("databases"))
+@click.argument("query")
+@unsafe_option
+@config_options
+def sql(db: str, query: str, unsafe_role: bool) -> None:
+    """Run one read-only QUERY over DB, as the model would get it."""
+    from okf_agent.ask import Workspace
+    from okf_agent.tools import Context, run_sql
+
+    config = configured()
+    with Workspace(config, unsafe_role=unsafe_role) as workspace:
+        ready = workspace.ready(db, _say)
+        max_rows = config.settings.database.max_rows
+        context = Context(database=ready.database, max_rows=max_rows)
+        _print_result(run_sql.run({"sql": query}, context))
+
+
+@commands.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the script that completes okf-agent's commands, options and names in SHELL.
+
+    bash: okf-agent completion bash >> ~/.bashrc;
+    zsh: okf-agent completion zsh >> ~/.zshrc;
+    fish: okf-agent completion fish > ~/.config/fish/completions/okf-agent.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(commands, {}, "okf-agent", "_OKF_AGENT_COMPLETE")
+    click.echo(script.source_template % script.source_vars())
+
+
+EXTRA = (cli_eval.evaluation, cli_eval.data)
+for command in (
+    cli_context.context,
+    cli_init.init,
+    cli_server.prepare,
+    cli_server.doctor,
+    cli_server.stop,
+    cli_runs.runs,
+    cli_mcp.mcp,
+    *EXTRA,
+):
+    commands.add_command(config_options(command))
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _print_result(result: ToolResult) -> None:
+    click.echo(inert_lines(result.text) if sys.stdout.isatty() else result.text)
+    if result.failed:
+        sys.exit(1)

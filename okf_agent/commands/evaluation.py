@@ -1,0 +1,166 @@
+"""`okf-agent eval`: many questions in every cell, checked against gold, and what came of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from okf_agent.commands.options import config_options, configured
+
+
+@click.group("eval")
+def evaluation() -> None:
+    """Ask the questions of a suite in every cell, score the answers, and show where each one fails."""
+
+
+@evaluation.command()
+@click.option("--suite", metavar="NAME", help="A suite by name (see `eval list`), or your own .jsonl file.")
+@click.option(
+    "--cells",
+    metavar="FILE|LIST",
+    help="A file (.yaml, .json) of cells, or names: bundle,raw,pack; without: config.yaml's, else as `ask` asks.",
+)
+@click.option("--model", metavar="NAME", help="The model of cells that name none.")
+@click.option("--tasks", metavar="IDS", help="Only these tasks, with commas between; * stands for anything.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N of them.")
+@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Questions asked at once.")
+@click.option("--repeat", type=click.IntRange(min=1), metavar="K", help="Ask everything K times.")
+@click.option("--name", metavar="NAME", help="What to call it; with the name of one that was begun, go on with it.")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="DOLLARS", help="Stop before more is spent on it.")
+@click.option("--executor", metavar="ADDRESS", help="Where to ask: dask://host:port; without: threads here.")
+@click.option("--judge", metavar="MODEL", help="Also ask this model whether each answer matches.")
+@click.option(
+    "--cache/--no-cache", default=False, help="Keep replies of models, and use those kept of the same request."
+)
+@click.option("--unsafe-role", is_flag=True, help="Ask also as a role that can do more than read.")
+@config_options
+def run(tasks: str | None, **options: Any) -> None:
+    """Run a suite, or go on where it stopped. Safe to stop in any way: what finished is kept.
+
+    Exit status: 0 when everything is done, 1 when it stopped before (a budget, a model that is not there), 130 when
+    interrupted.
+    """
+    from rich.console import Console
+
+    from okf_agent.evaluation.evaluate import run as evaluate
+    from okf_agent.evaluation.plan import Wanted
+
+    patterns = tuple(part.strip() for part in (tasks or "").split(",") if part.strip())
+    sys.exit(evaluate(configured(), Wanted(tasks=patterns, **options), Console(stderr=True)))
+
+
+@evaluation.command()
+@click.argument("name", default="last")
+@config_options
+def report(name: str) -> None:
+    """Write the report of the evaluation NAME (without: the latest): one HTML file and a markdown one."""
+    from okf_agent.evaluation import explain, store
+    from okf_agent.evaluation import report as reports
+
+    config = configured()
+    folder = store.find(config, name).folder
+    for path in reports.write(folder, explain.explainer(config, folder)):
+        click.echo(path)
+
+
+@evaluation.command()
+@click.argument("a")
+@click.argument("b")
+@config_options
+def compare(a: str, b: str) -> None:
+    """Compare two evaluations, or two cells of one (NAME:CELL), question by question."""
+    from okf_agent.evaluation import compare as comparing
+
+    click.echo(comparing.compare(_place(a), _place(b)))
+
+
+@evaluation.command()
+@click.argument("task")
+@click.option("--name", default="last", metavar="NAME", help="Of this evaluation; without: the latest.")
+@config_options
+def show(task: str, name: str) -> None:
+    """Show how each cell answered TASK, step by step, and why it is right or wrong."""
+    from okf_agent.evaluation import explain, store
+    from okf_agent.evaluation import show as showing
+
+    config = configured()
+    folder = store.find(config, name).folder
+    click.echo(showing.show(folder, task, explain.explainer(config, folder)))
+
+
+@evaluation.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--suite", required=True, metavar="NAME", help="The suite whose questions they answer.")
+@click.option("--judge", metavar="MODEL", help="Also ask this model whether each answer matches.")
+@click.option(
+    "--speed", type=click.IntRange(min=1), metavar="N", help="Run right queries N times, for R-VES (BIRD: 100)."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write a JSON line a task here.")
+@config_options
+def score(file: Path, **options: Any) -> None:
+    """Score predictions made elsewhere: FILE has lines with `task_id` and `sql`."""
+    from okf_agent.evaluation.predictions import score_file
+
+    score_file(configured(), file, click.echo, **options)
+
+
+@evaluation.command("list")
+@config_options
+def list_all() -> None:
+    """List the suites, here or to be had, and the evaluations of this workspace."""
+    from okf_agent.evaluation import store, suites
+
+    config = configured()
+    for suite in suites.listed(config):
+        click.echo(f"{suite.name:24} {suite.folder or 'not here: ' + suite.get}")
+    for name in store.names(config):
+        found = store.Evaluation.load(store.folder_of(config, name))
+        cells = ", ".join(cell["name"] for cell in found.facts["cells"])
+        wanted = len(found.facts["tasks"]) * len(found.facts["cells"]) * found.facts["repeat"]
+        click.echo(f"{name}: {found.facts['suite']} in {cells}; {sum(1 for _ in found.runs())} of {wanted} runs")
+
+
+def _place(text: str) -> str:
+    """`NAME` or `NAME:CELL` with the evaluation's folder in the place of its name."""
+    from okf_agent.evaluation import store
+
+    name, colon, cell = text.partition(":")
+    return f"{store.find(configured(), name).folder}{colon}{cell}"
+
+
+@click.group("data")
+def data() -> None:
+    """Bring public suites from their publishers."""
+
+
+@data.command()
+@click.argument("name")
+@click.option("--update", is_flag=True, help="Take what the publisher has now, and pin that instead.")
+@config_options
+def get(name: str, update: bool) -> None:
+    """Bring the documents and tasks of the suite NAME to data/, or what is missing of them.
+
+    The first time pins the publisher's revision and the SHA-256 of every file; later times bring the same bytes.
+    """
+    from okf_agent.downloads import suites as publishers
+    from okf_agent.downloads.fetch import progress_bar
+
+    with progress_bar(name) as progress:
+        got = publishers.get(configured().settings, name, update=update, progress=progress)
+    click.echo(f"{got.folder}: {got.files} files, {got.fetched} of them fetched now.")
+    if got.first:
+        click.echo(f"Nothing was pinned before, so these are trusted as they came; {publishers.LOCK} pins them now.")
+    click.echo(got.content)
+
+
+@data.command("list")
+@config_options
+def list_data() -> None:
+    """List the suites that can be had, and whether they are here."""
+    from okf_agent.downloads import suites as publishers
+
+    for name, folder, whole in publishers.listed(configured().settings):
+        click.echo(f"{name:24} {folder if whole else f'not here: okf-agent data get {name}'}")

@@ -1,0 +1,147 @@
+"""`okf-agent mcp`: the bundles and the database for other agents."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from okf_agent.commands.options import complete, configured, model_option
+
+if TYPE_CHECKING:
+    from okf_agent.cell import Cell
+    from okf_agent.config import Config
+    from okf_agent.mcp_server.print_config import Way
+
+CLIENTS = ("claude", "cursor", "vscode", "codex", "goose")
+
+
+@click.command()
+@click.option(
+    "--db", "names", multiple=True, metavar="DB", shell_complete=complete("databases"),
+    help="A database to serve, any number of times; without: mcp.databases, or every one that has a bundle.",
+)  # fmt: skip
+@click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP at /mcp instead of standard input and output.")
+@click.option("--stateless", is_flag=True, help="HTTP without sessions: for several servers behind a balancer.")
+@click.option(
+    "--tokens", type=click.Path(path_type=Path), metavar="FILE",
+    help="Bearer tokens, a line each: name=token. OKF_MCP_TOKENS in the environment or .env has the same form.",
+)  # fmt: skip
+@click.option("--ask/--no-ask", "with_ask", default=None, help="Offer the tool ask; without: where a model is set up.")
+@model_option
+@click.option("--print-config", type=click.Choice(CLIENTS), help="Print what to put into this client's configuration.")
+def mcp(
+    names: tuple[str, ...],
+    http: str | None,
+    stateless: bool,
+    tokens: Path | None,
+    with_ask: bool | None,
+    model: str | None,
+    print_config: str | None,
+) -> None:
+    """Serve the bundles and the read-only database to any agent that speaks the Model Context Protocol."""
+    from okf_compiler.settings import UserError
+
+    if http is None and (stateless or tokens):
+        raise click.UsageError("--stateless and --tokens go with --http HOST:PORT.")
+    if print_config:
+        from okf_agent.mcp_server.print_config import place, text
+
+        _say(f"For {place(print_config)}")
+        click.echo(text(print_config, _way(configured(), names, http, tokens)))
+        return
+    missing = [name for name in ("mcp", "uvicorn") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(
+            f"`okf-agent mcp` needs {' and '.join(missing)}, which the extra `mcp` brings: "
+            "pip install 'okf-sql-agent[mcp]' (in a checkout: uv sync --extra mcp).",
+            status=2,
+        )
+    _serve(configured(), names, http, stateless, tokens, _cell(configured(), model, with_ask))
+
+
+def _serve(
+    config: Config, names: tuple[str, ...], http: str | None, stateless: bool, tokens: Path | None, cell: Cell | None
+) -> None:
+    import logging
+
+    from okf_agent.ask import Workspace
+    from okf_agent.mcp_server import http as http_door
+    from okf_agent.mcp_server import stdio
+    from okf_agent.mcp_server import tokens as access
+    from okf_agent.mcp_server.served import Served, choose
+    from okf_agent.mcp_server.service import Service
+    from okf_compiler.settings import UserError
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    section = config.settings.database
+    if config.mcp.connections >= section.connection_limit:
+        raise UserError(
+            f"mcp.connections ({config.mcp.connections}) must be below database.connection_limit "
+            f"({section.connection_limit}), which is for everything that the role does.",
+            status=2,
+        )
+    chosen = choose(config, names)
+    address = http_door.parse_address(http) if http else None
+    known = access.load(config.mcp, chosen, tokens) if address else access.Tokens()
+    if address:
+        http_door.check_address(address[0], known)
+    with Workspace(config) as workspace:
+        service = Service(Served(workspace, chosen, _say), cell, known)
+        try:
+            if address:
+                http_door.serve(service, *address, stateless=stateless)
+            else:
+                if sys.stdin.isatty():
+                    _say("Waiting for a client on standard input; --print-config CLIENT shows how one starts this.")
+                stdio.serve(service)
+        finally:
+            service.close()
+
+
+def _cell(config: Config, model: str | None, with_ask: bool | None) -> Cell | None:
+    """How `ask` asks; None where it is not offered: not wanted, or no model is set up and none is named."""
+    from okf_agent.cell import choose_cell
+    from okf_agent.models.providers import LOCAL
+    from okf_compiler.settings import UserError
+
+    if with_ask is False:
+        return None
+    try:
+        cell = choose_cell(config, model, None, _say if with_ask else lambda _line: None)
+    except UserError:
+        if model or with_ask:
+            raise
+        return None
+    wanted = with_ask or model or cell.model != LOCAL or config.model.name == LOCAL
+    return cell if wanted else None
+
+
+def _way(config: Config, names: tuple[str, ...], http: str | None, tokens: Path | None) -> Way:
+    """How a client gets to the server that the other options describe.
+
+    Raises:
+        UserError: the workspace has no config.yaml, so that a client that starts the server cannot name it.
+    """
+    import os
+
+    from okf_agent.mcp_server.print_config import Reach, Start
+    from okf_compiler.settings import CONFIG_FILE, UserError
+
+    if http:
+        host, colon, port = http.rpartition(":")
+        return Reach(f"http://{host or '127.0.0.1'}{colon}{port}/mcp", bool(tokens or os.environ.get("OKF_MCP_TOKENS")))
+    file = click.get_current_context().meta.get("config") or config.settings.root / CONFIG_FILE
+    if not Path(file).is_file():
+        raise UserError(f"The client has to find this workspace by its {CONFIG_FILE}: make one, it may be empty.")
+    program = shutil.which("okf-agent", path=str(Path(sys.executable).parent)) or sys.argv[0]
+    databases = [part for name in names for part in ("--db", name)]
+    return Start(program, ["mcp", "--config", str(Path(file).resolve()), *databases])
+
+
+def _say(line: Any) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,99 @@
+"""The options that commands of `okf-agent` share, and the configuration they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from okf_agent.config import Config
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def configured() -> Config:
+    """The configuration, as `--config` and `--set` say.
+
+    Raises:
+        UserError: it is broken.
+    """
+    from okf_agent.config import load_config
+
+    meta = click.get_current_context().meta
+    return load_config(file=meta.get("config"), changes=meta.get("set", ()))
+
+
+def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """What the shell offers for an argument: names of that kind that begin with what was typed."""
+
+    def offer(context: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+        from okf_agent.interactive.completions import names
+
+        config = context.meta.get("config"), context.meta.get("set", ())
+        return names(kind, typed, *config, database=context.params.get("db"))
+
+    return offer
+
+
+def config_options(command: Command) -> Command:
+    """`--config` and `--set`, on the group and on each command; both places count."""
+
+    def keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+        if option.name == "config" and value is not None:
+            context.meta["config"] = value
+        elif option.name == "set":
+            context.meta["set"] = (*context.meta.get("set", ()), *value)
+
+    common: dict[str, Any] = {"expose_value": False, "callback": keep, "is_eager": True}
+    help_set = "A key of config.yaml: agent.max_steps=20."
+    help_config = "Another config.yaml; its folder is the workspace."
+    key = click.option("--set", multiple=True, metavar="KEY=VALUE", help=help_set, **common)
+    file = click.option("--config", type=click.Path(path_type=Path), metavar="PATH", help=help_config, **common)
+    return file(key(command))
+
+
+def with_knowledge(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with `--raw` made into `--knowledge raw`.
+
+    Raises:
+        UsageError: both are given and differ.
+    """
+    given = {name: value for name, value in options.items() if name != "raw"}
+    if options.get("raw"):
+        if given.get("knowledge") not in (None, "raw"):
+            raise click.UsageError(f"--raw and --knowledge {given['knowledge']} do not go together. Give one of them.")
+        given["knowledge"] = "raw"
+    return given
+
+
+db_option = click.option(
+    "--db",
+    metavar="DB",
+    shell_complete=complete("databases"),
+    help="The database; not needed where there is only one.",
+)
+raw_option = click.option("--raw", is_flag=True, help="The same as --knowledge raw.")
+knowledge_option = click.option(
+    "--knowledge", metavar="NAME", shell_complete=complete("knowledge"),
+    help="How the model gets its knowledge: bundle, search, raw, schema or pack.",
+)  # fmt: skip
+without_option = click.option(
+    "--without", metavar="NAMES", default="",
+    help="Parts to leave out, with commas: profiles, rules, values, repair, signposts, find_value.",
+)  # fmt: skip
+model_option = click.option(
+    "--model", metavar="NAME", shell_complete=complete("models"),
+    help="A LiteLLM model name, or `local` for the embedded model.",
+)  # fmt: skip
+bundle_option = click.option(
+    "--bundle", type=click.Path(path_type=Path), metavar="DIR", help="Read this bundle instead of the compiled one."
+)
+chart_option = click.option(
+    "--chart/--no-chart", default=None, help="Draw the rows, or never; without: where it helps."
+)
+unsafe_option = click.option("--unsafe-role", is_flag=True, help="Ask also as a role that can do more than read.")

@@ -1,0 +1,79 @@
+"""The commands that look after the database: prepare, doctor, stop."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+import click
+
+from okf_agent.commands.options import configured
+
+
+@click.command()
+@click.argument("db", required=False)
+@click.option("--all", "every", is_flag=True, help="Every database of the data roots.")
+@click.option("--reload", is_flag=True, help="Load the dump again, in the place of what is there.")
+@click.option("--print-sql", is_flag=True, help="Only print the statements that make and harden the role, for a DBA.")
+def prepare(db: str | None, every: bool, reload: bool, print_sql: bool) -> None:
+    """Get DB ready for questions: its bundle, its content and the read-only role. Safe to repeat."""
+    from okf_agent.access.role import statements
+    from okf_agent.engines import reach
+    from okf_agent.prepare import default_database, find_bundle, load_content
+    from okf_compiler.settings import list_databases, no_database
+
+    config = configured()
+    names = list(list_databases(config.settings)) if every else [db or default_database(config)]
+    if not names:
+        raise no_database(config.settings)
+    bundles = {} if print_sql else {name: find_bundle(config, name, None, _say) for name in names}
+    server = reach(config, _say)
+    for name in names:
+        if print_sql:
+            click.echo("\n".join(statements(server, name, config)))
+            continue
+        folder, documents = bundles[name]
+        has_content = load_content(config, server, name, documents, _say, again=reload)
+        content = "ready" if has_content else "no content, so queries are not run"
+        click.echo(f"{name}: bundle {folder}, {content}")
+
+
+@click.command()
+@click.argument("db", required=False)
+@click.option("--model", metavar="NAME", help="The model whose key is looked for.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a finding.")
+def doctor(db: str | None, model: str | None, as_json: bool) -> None:
+    """Show what is set up and what the role can really do, and try the standard attacks. Exit status 1 on red."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from okf_agent.access.doctor import examine
+    from okf_compiler.inert import inert
+
+    findings = examine(configured(), db, model)
+    console = Console()
+    width = max(len(finding.check) for finding in findings)
+    for finding in findings:
+        if as_json:
+            click.echo(json.dumps(asdict(finding), ensure_ascii=False))
+            continue
+        line = Text(f"{finding.level:<7}", finding.level).append(f"{finding.check:<{width}}  ", "bold")
+        line.append(inert(finding.text), "default")
+        console.print(line, soft_wrap=True)
+        if finding.remedy:
+            console.print(Text(" " * (width + 9) + inert(finding.remedy), "dim"), soft_wrap=True)
+    if any(finding.level == "red" for finding in findings):
+        sys.exit(1)
+
+
+@click.command()
+def stop() -> None:
+    """Stop this workspace's embedded PostgreSQL; the next question starts it again."""
+    from okf_agent.engines import embedded
+
+    click.echo("Stopped." if embedded.stop(configured().settings.root) else "It was not running.")
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

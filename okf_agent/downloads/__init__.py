@@ -1,0 +1,1 @@
+"""What is fetched from its publisher: checked, resumable."""

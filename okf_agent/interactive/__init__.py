@@ -1,0 +1,1 @@
+"""The prompt: what is typed, what its commands do, what is said first."""

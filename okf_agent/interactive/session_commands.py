@@ -1,0 +1,257 @@
+"""What the commands of the prompt do, and what they remember from one question to the next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Group
+from rich.text import Text
+
+from okf_agent.ask import Asked, Outcome, Workspace
+from okf_agent.cell import KNOWLEDGE, Cell, choose_cell
+from okf_agent.config import Config
+from okf_agent.interactive.conversation import Turn, messages
+from okf_agent.interactive.prompt import COMMANDS, greet
+from okf_agent.interactive.reader import Reader
+from okf_agent.models.providers import LOCAL
+from okf_agent.records import runs
+from okf_agent.records import view as runs_view
+from okf_agent.results import answers, compare, output
+from okf_agent.results.answers import View, grounds_of
+from okf_agent.results.terminal import Progress, close, console, show_asking, summary, watch
+from okf_agent.sql.database import Database, QueryResult
+from okf_agent.sql.query_error import QueryError
+from okf_agent.sql.render import rows_view, shown_rows
+from okf_compiler.inert import inert
+from okf_compiler.settings import UserError, did_you_mean, list_databases
+
+MAX_ROWS = 10_000
+"""Rows that /rows shows at most; /save writes all."""
+
+
+@dataclass(frozen=True)
+class Last:
+    """The last question, and what became of it."""
+
+    asked: Asked
+    cell: Cell
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Query:
+    """The last query that ran, of an answer or of one's own."""
+
+    sql: str
+    database: str
+    result: QueryResult | None
+
+
+class Session:
+    """One sitting at the prompt: what its commands do, a method each."""
+
+    def __init__(self, workspace: Workspace, database: str, cell: Cell, reader: Reader, view: View) -> None:
+        self.workspace = workspace
+        self.database = database
+        self.cell = cell
+        self.reader = reader
+        self.view = view
+        self.out = console(sys.stdout)
+        self.err = console(sys.stderr)
+        self.turns: list[Turn] = []
+        self.last: Last | None = None
+        self.query: Query | None = None
+        self.outcomes: list[Outcome] = []
+
+    @property
+    def mode(self) -> str:
+        return self.cell.knowledge
+
+    @property
+    def config(self) -> Config:
+        return self.workspace.config
+
+    def ask(self, text: str) -> None:
+        """A question, which sees what was asked before."""
+        follows = self.turns[-1].run_id if self.turns else None
+        asked = Asked(text, self.database, follows=follows, conversation=messages(self.turns))
+        outcome = show_asking(asked, self.cell, self.workspace, self.out, self.err, self.view)
+        self._remember(asked, self.cell, outcome)
+        answer = outcome.run.answer
+        if answer is not None:
+            self.turns.append(Turn(outcome.run_id, text, answer, outcome.run.result))
+            if answer.sql:
+                self.query = Query(answer.sql, self.database, outcome.run.result)
+
+    def _remember(self, asked: Asked, cell: Cell, outcome: Outcome) -> None:
+        self.last = Last(asked, cell, outcome)
+        self.outcomes.append(outcome)
+
+    # Where and how questions are asked.
+
+    def use_database(self, name: str) -> None:
+        known = list_databases(self.config.settings)
+        if not name:
+            self.out.print(Text("\n".join(f"{'*' if each == self.database else ' '} {each}" for each in known)))
+            return
+        if name not in known and not (self.config.settings.bundles / name / "index.md").is_file():
+            raise UserError(f"There is no database {name!r}{did_you_mean(name, known)} /db lists them.")
+        if name != self.database:
+            self.start_afresh("")
+            self.database = name
+            greet(self.config, name, self.workspace.bundle, self.cell)
+
+    def use_knowledge(self, name: str) -> None:
+        if not name:
+            for each, text in KNOWLEDGE.items():
+                self.out.print(Text(f"{'*' if each == self.mode else ' '} {each:<8}{text}"))
+            return
+        cell = replace(self.cell, knowledge=name)
+        cell.check()
+        self.cell = cell
+
+    def use_raw(self, _: str) -> None:
+        self.use_knowledge("raw")
+
+    def use_bundle(self, _: str) -> None:
+        self.use_knowledge("bundle")
+
+    def use_model(self, name: str) -> None:
+        if name:
+            kept = None if LOCAL in (name, self.cell.model) else self.mode
+            chosen = choose_cell(self.config, name, kept, self._say)
+            self.cell = replace(self.cell, model=chosen.model, knowledge=chosen.knowledge)
+        self.out.print(Text(f"{inert(self.cell.model)} answers, in mode {self.mode}."))
+
+    def start_afresh(self, _: str) -> None:
+        self.turns.clear()
+        self.last = self.query = None
+
+    # The last answer.
+
+    def compare(self, name: str) -> None:
+        last = self._last()
+        other = replace(last.cell, knowledge=name or ("bundle" if last.cell.knowledge == "raw" else "raw"))
+        other.check()
+        outcome = watch(last.asked, other, self.workspace, self.err)
+        close(outcome, other, self.err)
+        self.outcomes.append(outcome)
+        self.out.print(Group(*compare.side_by_side([(last.cell, last.outcome), (other, outcome)])))
+
+    def explain(self, _: str) -> None:
+        last = self._last()
+        self.out.print(Group(*answers.explain(grounds_of(last.asked, last.outcome, self.workspace))))
+
+    def say_right(self, note: str) -> None:
+        self._judge("right", note)
+
+    def say_wrong(self, note: str) -> None:
+        self._judge("wrong", note)
+
+    def _judge(self, verdict: str, note: str) -> None:
+        run_id = self._last().outcome.run_id
+        runs.add_feedback(self.config.runs, run_id, verdict, note)
+        self.out.print(Text(f"Kept: {run_id} is {verdict}{f' ({inert(note)})' if note else ''}."))
+
+    def _last(self) -> Last:
+        if self.last is None:
+            raise UserError("There is no question yet. Ask one first.")
+        return self.last
+
+    # The last query.
+
+    def edit_sql(self, sql: str) -> None:
+        if not sql:
+            known = self._query().sql
+            sql = self.reader.read("sql> ", known).strip() if sys.stdin.isatty() else ""
+            if not sql:
+                self.out.print(answers.shown_sql(known, self.out))
+                return
+        self._run(sql, self.config.settings.database.max_rows)
+
+    def show_rows(self, count: str) -> None:
+        query = self._query()
+        if count:
+            if not count.isdecimal() or not 0 < int(count) <= MAX_ROWS:
+                raise UserError(f"/rows takes a number from 1 to {MAX_ROWS}. /save FILE writes all rows.")
+            self._run(query.sql, int(count))
+        elif query.result is None:
+            raise UserError("The last query gave no rows: it did not run.")
+        else:
+            self._show(query.result)
+
+    def save(self, argument: str) -> None:
+        query = self._query()
+        force = argument.startswith("-f ")
+        name = argument.removeprefix("-f ").strip().strip("'\"")
+        if not name:
+            raise UserError("Name a file: /save rows.csv")
+        path = Path(name).expanduser()
+        format = output.format_of(path)
+        output.check_target(path)
+        if path.exists() and not force:
+            raise UserError(f"{path} is there already. Write over it with /save -f {path}")
+        rows = output.save(path, format, query.sql, query.result, self._database(query.database), self.err)
+        self.out.print(Text(f"{rows:,} {'row' if rows == 1 else 'rows'} written to {path}"), soft_wrap=True)
+
+    def _run(self, sql: str, max_rows: int) -> None:
+        database = self._database(self.database)
+        if database is None:
+            raise UserError(f"{self.database} has no content here, so nothing can be run.")
+        with Progress(self.err) as progress:
+            progress.wait("the query runs; Ctrl-C stops it")
+            try:
+                result = database.run(sql, max_rows=max_rows)
+            except QueryError as error:
+                raise UserError(str(error)) from None
+        self.query = Query(sql, self.database, result)
+        self._show(result)
+
+    def _show(self, result: QueryResult) -> None:
+        self.out.print(rows_view(result, self.out.width))
+        self.out.print(Text(f"{shown_rows(result)}, {result.seconds:.2f} s", "dim"))
+
+    def _query(self) -> Query:
+        if self.query is None:
+            raise UserError("There is no query yet. Ask a question first, or run your own: /sql SELECT …")
+        return self.query
+
+    def _database(self, name: str) -> Database | None:
+        return self.workspace.ready(name, self._say).database
+
+    # Records.
+
+    def show_cost(self, _: str) -> None:
+        for outcome in self.outcomes[-20:]:
+            self.out.print(Text(summary(outcome, outcome.line.get("model", ""))), soft_wrap=True)
+        self.out.print(Text(_sum(self.outcomes), "bold"), soft_wrap=True)
+
+    def show_runs(self, count: str) -> None:
+        if count and not count.isdecimal():
+            raise UserError("/runs takes how many of the last runs to show: /runs 20")
+        said = runs.read_feedback(self.config.runs)
+        for record in runs.read_runs(self.config.runs, last=int(count or 10)).records:
+            for line in runs_view.run_lines(record, said.get(record["run_id"], ())):
+                self.out.print(line, soft_wrap=True)
+
+    def help(self, _: str) -> None:
+        self.out.print("Type a question in plain language; it sees the ones before it. Or:")
+        for name, (_method, text) in COMMANDS.items():
+            if text:
+                self.out.print(Text(f"  {name:<10}{text}"))
+        self.out.print("Enter sends; Alt-Enter, or a backslash and Enter, begins a new line. Ctrl-C stops a question.")
+
+    def _say(self, line: str) -> None:
+        self.err.print(Text(inert(line), "dim"), soft_wrap=True)
+
+
+def _sum(outcomes: Sequence[Outcome]) -> str:
+    tallies = [outcome.run.tally for outcome in outcomes]
+    known = sum(tally.cost_known_usd for tally in tallies)
+    unknown = sum(tally.cost_usd is None for tally in tallies)
+    cost = f"${known:.4f}" + (f" and {unknown} runs of unknown cost" if unknown else "")
+    tokens = f"{sum(t.input_tokens for t in tallies):,} tokens in, {sum(t.output_tokens for t in tallies):,} out"
+    return f"{len(outcomes)} runs, {sum(t.llm_calls for t in tallies)} model calls, {tokens}, {cost}"

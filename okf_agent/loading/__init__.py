@@ -1,0 +1,1 @@
+"""A database's dump into the server."""

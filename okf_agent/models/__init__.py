@@ -1,0 +1,1 @@
+"""Models: providers, errors, the embedded one, and what models write instead of tool calls."""

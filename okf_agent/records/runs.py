@@ -1,0 +1,339 @@
+"""Records read back: the lines of runs.jsonl, the steps of a run, two runs side by side, figures by mode and model.
+
+A line that is no record (torn, or of another program) is left out and counted; nothing here writes to runs.jsonl.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeAlias
+
+from okf_agent.records.trace import RUNS_FILE, append_line, parse_line
+from okf_agent.run import Answered, event_from_json
+from okf_compiler.settings import UserError
+
+FEEDBACK_FILE = "feedback.jsonl"
+BLOCK = 1 << 18
+"""Bytes read at once from the end of a file."""
+TEXTS = ("run_id", "started_at", "database", "model", "question", "mode", "stop_reason")
+"""What a line must have as texts to be a record."""
+AGO = re.compile(r"(\d+)\s*([mhdw])")
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+Record: TypeAlias = dict[str, Any]
+"""A line of runs.jsonl."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which runs are asked for; "" and None leave a field open."""
+
+    database: str = ""
+    mode: str = ""
+    model: str = ""
+    """A part of the model's name, in any case."""
+    stop_reason: str = ""
+    task: str = ""
+    since: datetime | None = None
+
+    def has(self, record: Record) -> bool:
+        exact = {
+            "database": self.database,
+            "mode": self.mode,
+            "stop_reason": self.stop_reason,
+            "task_id": self.task,
+        }
+        if any(value and record.get(name) != value for name, value in exact.items()):
+            return False
+        if self.model.lower() not in record["model"].lower():
+            return False
+        return self.since is None or _started(record) >= self.since
+
+
+@dataclass
+class Found:
+    """Records, oldest first, and how many lines were none."""
+
+    records: list[Record] = field(default_factory=list)
+    skipped: int = 0
+    example: str = ""
+    """The beginning of a line that was left out."""
+
+    def skip(self, line: bytes) -> None:
+        self.skipped += 1
+        self.example = line[:60].decode("utf-8", "replace").strip()
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a person said of a run."""
+
+    run_id: str
+    verdict: str
+    """`right` or `wrong`; "" for a note alone."""
+    note: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs side by side."""
+
+    records: tuple[Record, Record]
+    same_question: bool
+    files_in_both: tuple[str, ...]
+    files_only: tuple[tuple[str, ...], tuple[str, ...]]
+    columns: tuple[tuple[str, ...], tuple[str, ...]]
+    rows_only: tuple[tuple[Any, ...], tuple[Any, ...]] | None
+    """Rows of the answer that the other run has not, as often as it has them less; None if rows were not kept."""
+    rows_in_both: int = 0
+    rows_cut: bool = False
+    """A result was longer than what was kept of it."""
+
+
+def read_runs(runs: Path, wanted: Wanted | None = None, last: int | None = None) -> Found:
+    """The records in `runs`, oldest first; with `last`, only so many of the latest, read from the end of the file."""
+    wanted = wanted or Wanted()
+    found = Found()
+    lines: Iterable[bytes] = _lines(runs / RUNS_FILE) if last is None else lines_backwards(runs / RUNS_FILE)
+    for line in lines:
+        if last is not None and len(found.records) >= last:
+            break
+        record = _record(line)
+        if record is None:
+            found.skip(line)
+        elif wanted.has(record):
+            found.records.append(record)
+    if last is not None:
+        found.records.reverse()
+    return found
+
+
+def find_run(runs: Path, run_id: str) -> Record:
+    """The record of a run by its id, a part of it that no other has, or `last`.
+
+    Raises:
+        UserError: there is none, or several.
+    """
+    if run_id == "last":
+        latest = read_runs(runs, last=1).records
+        if latest:
+            return latest[0]
+        raise UserError(f"There are no runs in {runs} yet.")
+    found: dict[str, Record] = {}
+    part = run_id.encode()
+    for line in lines_backwards(runs / RUNS_FILE):
+        record = _record(line) if part in line else None
+        if record and run_id == record["run_id"]:
+            return record
+        if record and run_id in record["run_id"]:
+            found.setdefault(record["run_id"], record)
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        raise UserError(f"{run_id!r} is part of {len(found)} runs: {', '.join([*found][:5])}. Give more of the id.")
+    raise UserError(
+        f"There is no run {run_id!r} in {runs}. `okf-agent runs` lists them; a run that lives: runs tail ID."
+    )
+
+
+def steps_of(runs: Path, run_id: str) -> list[dict[str, Any]]:
+    """The events of a run, in order; empty if its steps file is gone. Lines that are torn or foreign are left out."""
+    events = []
+    for line in _lines(runs / "steps" / f"{run_id}.jsonl"):
+        event = parse_line(line)
+        if event and "event" in event:
+            events.append(event)
+    return events
+
+
+def read_feedback(runs: Path) -> dict[str, list[Feedback]]:
+    """What people said, by run_id, oldest first."""
+    said: dict[str, list[Feedback]] = {}
+    for line in _lines(runs / FEEDBACK_FILE):
+        data = parse_line(line) or {}
+        if isinstance(data.get("run_id"), str):
+            values = {name: str(data.get(name) or "") for name in ("verdict", "note", "at")}
+            said.setdefault(data["run_id"], []).append(Feedback(data["run_id"], **values))
+    return said
+
+
+def add_feedback(runs: Path, run_id: str, verdict: str, note: str = "") -> Feedback:
+    """Keep what a person says of a run.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    said = Feedback(run_id, verdict, note, datetime.now().astimezone().isoformat(timespec="seconds"))
+    append_line(runs / FEEDBACK_FILE, vars(said))
+    return said
+
+
+def statistics(records: Iterable[Record], feedback: Mapping[str, Sequence[Feedback]]) -> list[dict[str, Any]]:
+    """One object a mode and model, sorted by both: counts, and medians of steps, tokens, dollars and seconds.
+
+    `cost_usd` is the median of the runs whose whole cost is known, null if there are none.
+    """
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record["mode"], record["model"]), []).append(record)
+    return [_figures(mode, model, group, feedback) for (mode, model), group in sorted(groups.items())]
+
+
+def succeeded(record: Record) -> bool:
+    """Whether `ask` would have left with status 0: declined, or handed in with SQL that did not fail."""
+    answer = record.get("answer")
+    good = record["stop_reason"] in ("submitted", "declined") and isinstance(answer, dict)
+    return good and answer.get("checked") != "error"  # type: ignore[union-attr]
+
+
+def number(record: Record, name: str) -> float:
+    """A figure of a record; 0 where it is missing or no number."""
+    value = record.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def tokens(record: Record) -> int:
+    return int(number(record, "input_tokens") + number(record, "output_tokens"))
+
+
+def compare(runs: Path, a: Record, b: Record) -> Comparison:
+    """Two runs side by side: what each read, what it took, and which rows of the answers differ."""
+    read = [[*dict.fromkeys(map(str, record.get("files_opened") or ()))] for record in (a, b)]
+    kept = [_answer_rows(runs, record) for record in (a, b)]
+    rows = [Counter(tuple(row) for row in found[1]) if found else Counter() for found in kept]
+    known = all(found is not None for found in kept)
+    return Comparison(
+        records=(a, b),
+        same_question=a["question"] == b["question"] and a["database"] == b["database"],
+        files_in_both=tuple(path for path in read[0] if path in read[1]),
+        files_only=(
+            tuple(path for path in read[0] if path not in read[1]),
+            tuple(path for path in read[1] if path not in read[0]),
+        ),
+        columns=(kept[0][0] if kept[0] else (), kept[1][0] if kept[1] else ()),
+        rows_only=(tuple((rows[0] - rows[1]).elements()), tuple((rows[1] - rows[0]).elements())) if known else None,
+        rows_in_both=(rows[0] & rows[1]).total(),
+        rows_cut=any(_is_cut(record, count) for record, count in zip((a, b), rows, strict=True)),
+    )
+
+
+def follow(path: Path, *, start: int, pause: float = 0.3) -> Iterator[Record]:
+    """The objects that are appended to a file of JSON lines after byte `start`, as they come; never ends.
+
+    Only whole lines: one that is being written is waited for.
+    """
+    position = start
+    while True:
+        size = path.stat().st_size if path.exists() else 0
+        position = position if position <= size else 0  # another file under the same name
+        if size > position:
+            with path.open("rb") as file:
+                file.seek(position)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    position += len(line)
+                    if (data := parse_line(line)) is not None:
+                        yield data
+        time.sleep(pause)
+
+
+def is_record(data: Mapping[str, Any]) -> bool:
+    return all(isinstance(data.get(name), str) for name in TEXTS)
+
+
+def parse_since(text: str) -> datetime:
+    """`2026-11-01`, `2026-11-01T12:00` (local time unless it has an offset), or how long ago: `90m`, `2h`, `7d`, `1w`.
+
+    Raises:
+        UserError: it is none of these.
+    """
+    if match := AGO.fullmatch(text.strip()):
+        return datetime.now().astimezone() - timedelta(**{UNITS[match[2]]: int(match[1])})
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone()
+    except ValueError:
+        raise UserError(f"--since {text}: write a date (2026-11-01) or how long ago (2h, 7d).", status=2) from None
+
+
+def lines_backwards(path: Path) -> Iterator[bytes]:
+    """The lines of a file from its last to its first, each with its line end if it has one."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        position = file.seek(0, 2)
+        rest = b""
+        while position > 0:
+            start = max(0, position - BLOCK)
+            file.seek(start)
+            lines = BytesIO(file.read(position - start) + rest).readlines()
+            rest = lines.pop(0) if start else b""
+            yield from reversed(lines)
+            position = start
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except FileNotFoundError:
+        return
+
+
+def _record(line: bytes) -> Record | None:
+    data = parse_line(line)
+    return data if data is not None and is_record(data) else None
+
+
+def _started(record: Record) -> datetime:
+    try:
+        return datetime.fromisoformat(record["started_at"]).astimezone()
+    except (ValueError, OverflowError):
+        return datetime.fromtimestamp(0).astimezone()
+
+
+def _figures(
+    mode: str, model: str, group: Sequence[Record], feedback: Mapping[str, Sequence[Feedback]]
+) -> dict[str, Any]:
+    costs = [number(record, "cost_usd") for record in group if record.get("cost_usd") is not None]
+    verdicts = Counter(said[-1].verdict for record in group if (said := feedback.get(record["run_id"])))
+    return {
+        "mode": mode,
+        "model": model,
+        "runs": len(group),
+        "success": sum(map(succeeded, group)),
+        "steps": median(number(record, "llm_calls") for record in group),
+        "tokens": median(map(tokens, group)),
+        "cost_usd": median(costs) if costs else None,
+        "cost_unknown": len(group) - len(costs),
+        "seconds": round(median(number(record, "seconds") for record in group), 3),
+        "right": verdicts["right"],
+        "wrong": verdicts["wrong"],
+    }
+
+
+def _answer_rows(runs: Path, record: Record) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]] | None:
+    """Columns and rows of a run's answer, as far as they were kept; None if they were not."""
+    found = None
+    for data in steps_of(runs, record["run_id"]):
+        event = event_from_json(data)
+        if isinstance(event, Answered) and (event.rows or event.answer.rows_total == 0):
+            found = tuple(event.columns), tuple(map(tuple, event.rows))
+    return found
+
+
+def _is_cut(record: Record, rows: Counter[tuple[Any, ...]]) -> bool:
+    answer = record.get("answer")
+    total = answer.get("rows_total") if isinstance(answer, dict) else None
+    return bool(rows) and (total is None or total > rows.total())

@@ -1,0 +1,381 @@
+"""The record of a run: its events as they happen, and one whole line in runs.jsonl, whatever happens.
+
+`runs/steps/<run_id>.jsonl` holds every event. While a run lives it holds the lock of `<run_id>.lock`; a lock file
+that nobody holds is of a run that died, and the next start writes its line, as `interrupted`. The line of a run
+is written to its steps file first and to runs.jsonl after, so that none is lost and none comes twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import platform
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from okf_agent import DISTRIBUTION
+from okf_agent.config import TraceSection
+from okf_agent.models.errors import redact
+from okf_agent.run import (
+    Answered,
+    Event,
+    Run,
+    StopReason,
+    Tally,
+    ToolFinished,
+    Writing,
+    event_from_json,
+    event_to_json,
+)
+from okf_compiler.settings import UserError
+
+RUNS_FILE = "runs.jsonl"
+LOCK_SECONDS = 30
+"""How long another writer of runs.jsonl is waited for; a line takes it milliseconds."""
+BEGINNING_SECONDS = 60
+"""How old a lock without a steps file may be; an older one is of a run that died before its first word."""
+SAMPLE_CHARS = 500
+"""Of a tool result that `trace.rows: sample` keeps."""
+SAMPLE_ROWS = 5
+"""Of the answer's rows that it keeps."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What is known of a run before its first model call. The field names are those of the record."""
+
+    database: str
+    model: str
+    question: str
+    mode: str
+    task_id: str | None = None
+    repeat: int | None = None
+    """Which time an evaluation asks this, from 1; None outside of one."""
+    follows: str | None = None
+    bundle_hash: str | None = None
+    unsafe_role: bool = False
+    cell: Mapping[str, Any] | None = None
+    """The settings of its cell; in an evaluation with the cell's name."""
+    client: str = "cli"
+    run_id: str = field(default_factory=lambda: _new_id())
+    started_at: str = field(default_factory=lambda: datetime.now().astimezone().isoformat(timespec="milliseconds"))
+    versions: Mapping[str, str] = field(default_factory=lambda: versions())
+
+
+class Recorder:
+    """Writes one run. Use it in a `with`: the line is written at the end, also after an exception.
+
+    Raises:
+        UserError: the folder of the records cannot be written to. At the start nothing has been spent; at the end
+            the answer may have been shown already.
+    """
+
+    def __init__(self, runs: Path, header: Header, settings: TraceSection) -> None:
+        self.header = header
+        self.runs = runs
+        self.settings = settings
+        self.tally = Tally()
+        self.steps = runs / "steps" / f"{header.run_id}.jsonl"
+        self.lost: OSError | None = None
+        """The first error of the steps file; the run goes on without it."""
+        self._began = time.monotonic()
+        self._done = False
+        try:
+            self.steps.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = FileLock(self.steps.with_suffix(".lock"), timeout=5, mode=0o600)
+            self._lock.acquire()
+            self._file = _open_private(self.steps)
+            _write(self._file, {"event": "Started", **asdict(header)})
+        except (OSError, Timeout) as error:
+            raise _no_record(self.steps, error) from None
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._done:
+            return
+        reason: StopReason = "error"
+        text = f"{kind.__name__}: {error}" if kind else ""
+        if isinstance(error, KeyboardInterrupt):
+            reason, text = "interrupted", ""
+        elif isinstance(error, UserError):
+            text = str(error)
+        run = Run(reason, self.tally, redact(text), time.monotonic() - self._began)
+        try:
+            self.finish(run)
+        except UserError:
+            # The exception on its way out says more than that there is no record of it.
+            if error is None:
+                raise
+
+    def update(self, **changes: Any) -> None:
+        """Set fields of the header that preparing the run has found out."""
+        self.header = Header(**{**vars(self.header), **changes})
+        self._try_write({"event": "Prepared", **changes})
+
+    def on_event(self, event: Event) -> None:
+        """Keep an event. A full disk does not stop the run."""
+        if isinstance(event, Writing):
+            return  # its whole text follows
+        self.tally.add(event)
+        self._try_write(event_to_json(self._without_rows(event)))
+
+    def finish(self, run: Run) -> dict[str, Any]:
+        """Write the line of the run, and give it.
+
+        Raises:
+            UserError: it could not be written; runs.jsonl is as it was.
+        """
+        line = record(self.header, run)
+        self._done = True
+        try:
+            self._try_write({"event": "Finished", "record": line})
+            append_line(self.runs / RUNS_FILE, line)
+        finally:
+            os.close(self._file)
+            self._lock.release()
+            # After a failure the lock file stays, and the next start writes the line.
+        self.steps.with_suffix(".lock").unlink(missing_ok=True)
+        return line
+
+    def _try_write(self, data: Mapping[str, Any]) -> None:
+        if self.lost is None:
+            try:
+                _write(self._file, data)
+            except OSError as error:
+                self.lost = error
+
+    def _without_rows(self, event: Event) -> Event:
+        """The event with as much of query results as `trace.rows` keeps."""
+        if self.settings.rows == "full":
+            return event
+        if isinstance(event, Answered):
+            return replace(event, rows=event.rows[:SAMPLE_ROWS] if self.settings.rows == "sample" else ())
+        if not isinstance(event, ToolFinished) or event.name == "read_file":
+            return event
+        kept = event.text[:SAMPLE_CHARS] if self.settings.rows == "sample" else ""
+        note = f"({len(event.text)} characters, trace.rows: {self.settings.rows})"
+        return replace(event, text=f"{kept}\n{note}" if kept else note)
+
+
+def record(header: Header, run: Run) -> dict[str, Any]:
+    """A run's line of runs.jsonl."""
+    counted = asdict(run.tally)
+    answer = counted.pop("answer")
+    return {
+        **asdict(header),
+        "stop_reason": run.stop_reason,
+        "error": run.error,
+        **{name: round(value, 6) if isinstance(value, float) else value for name, value in counted.items()},
+        "seconds": round(run.seconds, 6),
+        "answer": answer,
+    }
+
+
+def append_line(path: Path, data: Mapping[str, Any]) -> None:
+    """Append one line to a file of JSON lines: whole, or not at all.
+
+    One process at a time; a torn last line, of a writer that was killed, is cut first.
+
+    Raises:
+        UserError: it cannot be written; the file is as long as before.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_name(path.name + ".lock"), timeout=LOCK_SECONDS, mode=0o600):
+            file = _open_private(path)
+            try:
+                _cut_torn_line(file)
+                _write(file, data)
+            finally:
+                os.close(file)
+    except (OSError, Timeout) as error:
+        raise _no_record(path, error) from None
+
+
+def close_dead_runs(runs: Path) -> list[str]:
+    """Write the line of every run that died without one; gives their ids. Runs that live are left alone."""
+    closed = []
+    for lock_file in sorted((runs / "steps").glob("*.lock")):
+        lock = FileLock(lock_file, timeout=0, mode=0o600)
+        try:
+            touched = lock_file.stat().st_mtime  # taking the lock touches it
+            lock.acquire()
+        except (Timeout, OSError):
+            continue
+        steps = lock_file.with_suffix(".jsonl")
+        try:
+            if not steps.exists() and time.time() - touched < BEGINNING_SECONDS:
+                continue  # a run that is just about to begin
+            if steps.exists() and _close_dead(runs, steps):
+                closed.append(lock_file.stem)
+        finally:
+            lock.release()
+        lock_file.unlink(missing_ok=True)
+    return closed
+
+
+def delete_old_steps(runs: Path, days: float) -> None:
+    """Delete the steps files that are older than `days`; 0 keeps all."""
+    oldest = time.time() - days * 86_400
+    for file in (runs / "steps").glob("*.jsonl") if days else ():
+        try:
+            if file.stat().st_mtime < oldest and not file.with_suffix(".lock").exists():
+                file.unlink()
+        except OSError:
+            continue  # gone, or not ours to delete
+
+
+def read_steps(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines. A line that is torn or damaged is left out: it must not stop a start."""
+    with path.open("rb") as lines:
+        for line in lines:
+            data = parse_line(line)
+            if data is not None:
+                yield data
+
+
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """The object of a line; None if it is torn, still being written, damaged, or no object."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _close_dead(runs: Path, steps: Path) -> bool:
+    """Write the line of the dead run of a steps file, unless it has one."""
+    entries = [*read_steps(steps)]
+    ends = (e.get("record") for e in entries if e.get("event") == "Finished")
+    finished = next((end for end in ends if isinstance(end, dict) and "run_id" in end), None)
+    line = finished or _record_of_dead(entries)
+    if line is None or _has_line(runs / RUNS_FILE, line["run_id"]):
+        return False
+    if finished is None:
+        file = _open_private(steps)
+        try:
+            _cut_torn_line(file)
+            _write(file, {"event": "Finished", "record": line})
+        finally:
+            os.close(file)
+    append_line(runs / RUNS_FILE, line)
+    return True
+
+
+def _record_of_dead(entries: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The record of a run from what its steps file has; None if it died before its first line was whole."""
+    if not entries or entries[0].get("event") != "Started":
+        return None
+    values = {name: value for name, value in entries[0].items() if name in Header.__dataclass_fields__}
+    tally = Tally()
+    for entry in entries[1:]:
+        if entry.get("event") == "Prepared":
+            values |= {name: value for name, value in entry.items() if name in values}
+        elif event := event_from_json(entry):
+            tally.add(event)
+    at = [float(entry["at"]) for entry in entries if isinstance(entry.get("at"), int | float)] or [0.0]
+    try:
+        header = Header(**values)
+    except TypeError:  # of a version that kept less
+        return None
+    return record(header, Run("interrupted", tally, seconds=max(0.0, at[-1] - at[0])))
+
+
+def _has_line(path: Path, run_id: str) -> bool:
+    try:
+        with path.open("rb") as lines:
+            found = (parse_line(line) for line in lines if run_id.encode() in line)
+            return any(data is not None and data.get("run_id") == run_id for data in found)
+    except FileNotFoundError:
+        return False
+
+
+def _open_private(path: Path) -> int:
+    """A descriptor that reads and appends; the file is made for its owner alone."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    return os.open(path, flags, 0o600)
+
+
+def _write(file: int, data: Mapping[str, Any]) -> None:
+    """Write one line, or leave the file as it was.
+
+    Raises:
+        OSError: a full disk, a size limit, …
+    """
+    if "event" in data:
+        data = {"at": round(time.time(), 3), **data}
+    text = json.dumps(data, ensure_ascii=False, default=str)
+    try:
+        line = text.encode() + b"\n"
+    except UnicodeEncodeError:  # half of a surrogate pair, from a model
+        line = json.dumps(data, default=str).encode() + b"\n"
+    size = os.lseek(file, 0, os.SEEK_END)
+    try:
+        written = 0
+        while written < len(line):
+            written += os.write(file, line[written:])
+    except OSError:
+        with contextlib.suppress(OSError):  # not a regular file; the next writer cuts what is torn
+            os.ftruncate(file, size)
+        raise
+
+
+def _cut_torn_line(file: int) -> None:
+    """Cut what stands after the last line end."""
+    size = end = os.lseek(file, 0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - 65_536)
+        os.lseek(file, start, os.SEEK_SET)
+        newline = os.read(file, end - start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(file, end)
+
+
+def _no_record(path: Path, error: Exception) -> UserError:
+    problem = getattr(error, "strerror", None) or str(error)
+    return UserError(
+        f"The record of this run could not be written to {path}: {problem}.\n"
+        f"Make room, or point agent.runs in config.yaml to a folder that you can write to."
+    )
+
+
+def _new_id() -> str:
+    """An id that sorts by time: 20261129-204512-3fa2c1."""
+    return f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def versions() -> dict[str, str]:
+    """The versions of what made a run, as far as they are known."""
+    return dict(_versions())
+
+
+@functools.cache  # finding them out takes as long as a query does
+def _versions() -> Mapping[str, str]:
+    found = {"python": platform.python_version()}
+    for name in (DISTRIBUTION, "litellm", "psycopg"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

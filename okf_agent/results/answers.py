@@ -1,0 +1,146 @@
+"""An answer that people can check: what was said, the rules it rests on, the SQL, the rows, what to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from okf_agent.ask import Asked, Outcome, Workspace
+from okf_agent.prepare import quiet
+from okf_agent.results import chart, grounds
+from okf_agent.results.grounds import Grounds, Rule
+from okf_agent.run import Run
+from okf_agent.sql.render import rows_view, shown_rows
+from okf_compiler.inert import inert
+from okf_compiler.settings import UserError
+
+MAX_RULES = 6
+"""Rules whose definitions are shown beside an answer; /why shows all."""
+MAX_DEFINITION = 300
+"""Characters of a definition that are shown beside an answer."""
+ENDS = {
+    "step_limit": "it used all its steps (agent.max_steps)",
+    "time_limit": "its time was over (agent.max_seconds)",
+    "token_limit": "it used all its tokens (agent.max_tokens)",
+    "cost_limit": "it reached its cost limit (agent.max_cost_usd)",
+    "no_tool_calls": "the model went on talking, or in circles, instead of handing in an answer",
+    "interrupted": "it was interrupted",
+}
+"""Why a run ended without a submitted answer."""
+CHECKS = {
+    "error": "The query does not run.",
+    "no_rows": "The query gives no rows.",
+    "lone_null": "The query gives nothing but one NULL.",
+    "not_run": "This database has no content here, so the query was not run.",
+}
+
+
+@dataclass(frozen=True)
+class View:
+    """How an answer is shown. `chart`: None where it helps, else always or never."""
+
+    chart: bool | None = None
+
+
+def grounds_of(asked: Asked, outcome: Outcome, workspace: Workspace) -> Grounds:
+    """What the answer of a run rests on; nothing where its bundle can no longer be read."""
+    answer = outcome.run.answer
+    if answer is None:
+        return Grounds()
+    try:
+        bundle = workspace.ready(asked.database, quiet).bundle
+        return grounds.find(outcome.run.tally.files_opened, bundle, asked.text, answer.answer, answer.sql)
+    except UserError:
+        return Grounds()
+
+
+def show(run: Run, found: Grounds, view: View, out: Console) -> Iterator[RenderableType]:
+    """The parts of an answer in the order they are read."""
+    answer = run.answer
+    assert answer is not None
+    yield Text()
+    if run.stop_reason in ENDS:
+        yield Text(f"The best answer so far; the run was stopped: {ENDS[run.stop_reason]}.", "magenta")
+    yield words(answer.answer, "bold")
+    if found.rules:
+        yield Text("\nRests on" if found.read else "\nRules that the question names", "dim")
+        yield from (_rule(rule) for rule in found.rules[:MAX_RULES])
+        if len(found.rules) > MAX_RULES:
+            yield Text(f"  and {len(found.rules) - MAX_RULES} more rules")
+    if answer.sql:
+        yield Text()
+        yield shown_sql(answer.sql, out)
+        if answer.checked in CHECKS:
+            yield Text("\n" + CHECKS[answer.checked], "magenta")
+    if run.result is not None and answer.checked == "ran":
+        yield Text()
+        yield rows_view(run.result, out.width)
+        bars = None if view.chart is False else chart.bars(run.result, force=bool(view.chart))
+        if bars:
+            yield Text()
+            yield from chart.draw(bars, out.width, ascii_only=out.options.ascii_only)
+    notes = [*_notes(run, found, view)]
+    yield from (Text(note, "magenta") for note in notes)
+    yield Text()
+
+
+def explain(found: Grounds) -> Iterator[RenderableType]:
+    """All rules an answer rests on with their whole definitions, and what else was read."""
+    for rule in found.rules:
+        yield Text(f"{inert(rule.title)}  ", "bold").append(inert(rule.path), "dim")
+        yield Padding(words(rule.definition), (0, 0, 0, 2))
+        yield from (Text(f"  assumed, not stated: {inert(line)}", "magenta") for line in rule.assumed)
+    if not found.rules:
+        yield Text("No rule that was read matters to this answer, as far as can be told from its query.")
+    for what, paths in (("Rules read besides", found.also_read), ("Tables read", found.tables)):
+        if paths:
+            yield Text(f"{what}: {inert(', '.join(paths))}", "dim")
+
+
+def shown_sql(sql: str, out: Console) -> RenderableType:
+    """SQL in colours that can be read on light and on dark ground; plain where no terminal is."""
+    text = "\n".join(map(inert, sql.splitlines()))
+    if not out.is_terminal:
+        return Text(text)
+    from pygments.token import Comment, Keyword, Number, String
+    from rich.style import Style
+    from rich.syntax import ANSISyntaxTheme, Syntax
+
+    theme = ANSISyntaxTheme(
+        {Keyword: Style(bold=True), String: Style(color="green"), Number: Style(color="cyan"), Comment: Style(dim=True)}
+    )
+    return Syntax(text, "postgresql", theme=theme, background_color="default", word_wrap=True)
+
+
+def _rule(rule: Rule) -> RenderableType:
+    definition = " ".join(inert(rule.definition.replace("\n", " ")).split())
+    if len(definition) > MAX_DEFINITION:
+        definition = definition[: MAX_DEFINITION - 1].rstrip() + "…"
+    title = Text(inert(rule.title), "cyan").append(f"  {inert(rule.path)}", "dim")
+    return Padding(Group(title, Padding(Text(definition), (0, 0, 0, 2))), (0, 0, 0, 2))
+
+
+def _notes(run: Run, found: Grounds, view: View) -> Iterator[str]:
+    """What was cut, what was assumed, and what was not found."""
+    result = run.result
+    if result is not None and result.cut.rows:
+        yield f"Shown are {shown_rows(result)}; --output FILE or /save FILE writes all."
+    if result is not None and result.cut.cells:
+        yield f"{len(result.cut.cells)} long cells were cut; --output FILE or /save FILE writes them whole."
+    for rule in found.rules:
+        yield from (f"Assumed, not stated, in {inert(rule.title)}: {inert(line)}" for line in rule.assumed)
+    if run.tally.shortened:
+        yield f"{run.tally.shortened} older results were shortened before the answer was written."
+    if run.tally.ungrounded_numbers:
+        yield f"Not found in any result, in a rule or in the question: {inert(', '.join(run.tally.ungrounded_numbers))}"
+    if view.chart and run.result is not None and chart.bars(run.result, force=True) is None:
+        yield "No chart: it needs two rows or more, with a label and a number that is not 0."
+
+
+def words(text: str, style: str = "") -> Text:
+    """Text of a model or a bundle: its lines as they are, whatever else a terminal would obey written out."""
+    return Text("\n".join(map(inert, text.splitlines())), style)

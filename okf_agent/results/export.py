@@ -1,0 +1,222 @@
+"""A whole result as a file: CSV, JSON, markdown or a text table, piece by piece, every value exact.
+
+CSV as COPY writes it: NULL is nothing, '' is two quotes. JSON is one array of objects, numbers with PostgreSQL's
+own digits, json as it is stored. Memory is that of one piece, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from json.encoder import encode_basestring
+from typing import BinaryIO, Literal
+
+from rich.cells import cell_len
+
+from okf_agent.sql import sql_text
+from okf_agent.sql.database import Database
+from okf_compiler.inert import inert
+from okf_compiler.postgres import Row
+
+Format = Literal["table", "csv", "json", "markdown"]
+FORMATS: tuple[Format, ...] = ("table", "csv", "json", "markdown")
+
+_EMPTY = "\x00"
+"""Stands for '' until the text is made: PostgreSQL's text never has a NUL."""
+_LONE_NULL = "\x00\x00"
+_FORMULA = re.compile(r"\s*[=+\-@\t\r]")
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+_INTEGERS = ("smallint", "integer", "bigint", "oid")
+_NUMERIC = (*_INTEGERS, "numeric", "real", "double precision")
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>|#!~$&\r\n]")
+_LINE_ENDS = {"\r": "", "\n": "<br>"}
+
+
+def write(
+    database: Database,
+    sql: str,
+    format: Format,
+    file: BinaryIO,
+    *,
+    seconds: float | None = None,
+    guard_formulas: bool = False,
+    on_rows: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Write the whole result of `sql` to `file` in UTF-8; the number of rows. `on_rows` hears the rows so far.
+
+    `guard_formulas` puts a ' before CSV cells that a spreadsheet would run (=, +, -, @, but not numbers).
+
+    Raises:
+        QueryError: the query is refused, fails, or takes longer than `seconds`.
+        OSError: the file cannot be written.
+    """
+    count = 0
+    if format == "csv" and not guard_formulas and sql_text.parse(sql).kind == "query":
+        with database.stream_csv(sql, seconds=seconds) as pieces:
+            count = -1  # the header is a line too
+            for lines, piece in pieces:
+                file.write(piece)
+                count += lines
+                on_rows(max(count, 0))
+        return count
+    with database.stream(sql, seconds=seconds) as result:
+
+        def counted() -> Iterator[list[Row]]:
+            nonlocal count
+            for batch in result:
+                yield batch
+                count += len(batch)
+                on_rows(count)
+
+        for text in pieces_of(format, result.columns, result.types, counted(), guard_formulas):
+            file.write(text.encode())
+    on_rows(count)
+    return count
+
+
+def pieces_of(
+    format: Format,
+    columns: Sequence[str],
+    types: Sequence[str],
+    batches: Iterable[list[Row]],
+    guard_formulas: bool = False,
+) -> Iterator[str]:
+    """The file's text in pieces, about one a batch."""
+    if format == "csv":
+        return _csv(columns, batches, guard_formulas)
+    if format == "json":
+        return _json(columns, types, batches)
+    return (_markdown if format == "markdown" else _table)(columns, types, batches)
+
+
+def _csv(columns: Sequence[str], batches: Iterable[list[Row]], guard: bool) -> Iterator[str]:
+    yield _csv_text([tuple(columns)], guard)
+    for batch in batches:
+        yield _csv_text(batch, guard)
+
+
+def _csv_text(rows: Sequence[Row], guard: bool) -> str:
+    """Lines of CSV. Python's writer cannot tell NULL from '', so '' goes in as a mark."""
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\n").writerows(_csv_row(row, guard) for row in rows)
+    return buffer.getvalue().replace(_LONE_NULL, "").replace(_EMPTY, '""')
+
+
+def _csv_row(row: Row, guard: bool) -> Row:
+    if row == (None,):
+        return (_LONE_NULL,)  # Python's writer would quote a field that is alone and empty
+    cells = tuple(_EMPTY if cell == "" else cell for cell in row)
+    return tuple(map(_guarded, cells)) if guard else cells
+
+
+def _guarded(cell: str | None) -> str | None:
+    return f"'{cell}" if cell and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def _json(columns: Sequence[str], types: Sequence[str], batches: Iterable[list[Row]]) -> Iterator[str]:
+    keys = [encode_basestring(name).replace("%", "%%") for name in unique_names(columns)]
+    template = "{" + ", ".join(f"{key}: %s" for key in keys) + "}"
+    casts = [_json_cast(t) for t in types]
+    before = "[\n"
+    for batch in batches:
+        cells = [[*map(cast, column)] for cast, column in zip(casts, zip(*batch, strict=True), strict=False)]
+        rows = zip(*cells, strict=True) if cells else iter([()] * len(batch))
+        yield before + ",\n".join([template % row for row in rows])
+        before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
+
+
+def _json_cast(type: str) -> Callable[[str | None], str]:
+    """What turns a cell of a type into JSON without loss."""
+    bare = type.split("(")[0]
+    if bare in _INTEGERS or bare in ("json", "jsonb"):
+        return lambda cell: "null" if cell is None else cell
+    if bare in _NUMERIC:
+        return lambda cell: "null" if cell is None else f'"{cell}"' if cell[-1] in "Ny" else cell  # NaN, Infinity
+    if bare == "boolean":
+        return lambda cell: {"t": "true", "f": "false"}.get(cell or "", "null")
+    return lambda cell: "null" if cell is None else encode_basestring(cell)
+
+
+def unique_names(columns: Sequence[str]) -> list[str]:
+    """Names for keys: a repeated one gets its number, because an object has room for one.
+
+    >>> unique_names(["id", "id", "x"])
+    ['id', 'id (2)', 'x']
+    """
+    taken: dict[str, None] = {}
+    for name in columns:
+        unique, number = name, 1
+        while unique in taken:
+            number += 1
+            unique = f"{name} ({number})"
+        taken[unique] = None
+    return list(taken)
+
+
+def _markdown(columns: Sequence[str], types: Sequence[str], batches: Iterable[list[Row]]) -> Iterator[str]:
+    rules = ["---:" if _is_number(t) else "---" for t in types]
+    yield _markdown_lines([tuple(columns)]) + f"| {' | '.join(rules)} |\n"
+    for batch in batches:
+        yield _markdown_lines(batch)
+
+
+def _markdown_lines(rows: Iterable[Row]) -> str:
+    return "".join([f"| {' | '.join(map(_markdown_cell, row))} |\n" for row in rows])
+
+
+def _markdown_cell(cell: str | None) -> str:
+    """A cell that stays one cell: NULL in italics, '' as two quotes, whatever is markdown escaped."""
+    if cell is None:
+        return "*NULL*"
+    if not cell:
+        return "''"
+    return _MARKDOWN.sub(_markdown_escape, cell) if _MARKDOWN.search(cell) else cell
+
+
+def _markdown_escape(match: re.Match[str]) -> str:
+    character = match.group()
+    return _LINE_ENDS.get(character, "\\" + character)
+
+
+def _table(columns: Sequence[str], types: Sequence[str], batches: Iterable[list[Row]]) -> Iterator[str]:
+    """Aligned text. The first batch gives the widths; a wider cell in a later one moves its line."""
+    right = [_is_number(t) for t in types]
+    widths: list[int] | None = None
+    for batch in batches:
+        rows = [[*map(_table_cell, row)] for row in batch]
+        if widths is None:
+            names = [inert(c) for c in columns]
+            widths = [max(map(_width, column)) for column in zip(names, *rows, strict=True)]
+            yield _table_line(names, widths, right) + "-+-".join("-" * w for w in widths) + "\n"
+        yield "".join([_table_line(row, widths, right) for row in rows])
+    if widths is None:
+        yield " | ".join(map(inert, columns)) + "\n"
+
+
+def _table_cell(cell: str | None) -> str:
+    if cell is None:
+        return "NULL"
+    if cell.strip("'") in ("", "NULL"):
+        return f"'{cell}'"
+    return cell if cell.isascii() and cell.isprintable() else inert(cell)
+
+
+def _table_line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    return " | ".join(map(_padded, cells, widths, right)).rstrip() + "\n"
+
+
+def _padded(cell: str, width: int, to_right: bool) -> str:
+    width += len(cell) - _width(cell)
+    return cell.rjust(width) if to_right else cell.ljust(width)
+
+
+def _width(cell: str) -> int:
+    """Cells of a terminal that an inert text takes; rich knows it for every character, and is slow."""
+    return len(cell) if cell.isascii() else cell_len(cell)
+
+
+def _is_number(type: str) -> bool:
+    return type.split("(")[0] in _NUMERIC

@@ -1,0 +1,177 @@
+"""What a person sees: steps as they happen on standard error, the answer on standard output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from rich.console import Console, Group
+from rich.status import Status
+from rich.text import Text
+
+from okf_agent.ask import Asked, Outcome, Workspace, ask
+from okf_agent.cell import Cell
+from okf_agent.results import answers
+from okf_agent.results.answers import ENDS, View
+from okf_agent.run import (
+    Event,
+    LimitReached,
+    ModelReplied,
+    Notice,
+    Shortened,
+    StepStarted,
+    ToolFinished,
+    ToolStarted,
+)
+from okf_compiler.inert import inert, inert_lines
+
+PIPE_WIDTH = 200
+"""Columns where no terminal says how many: what reads a pipe breaks lines itself."""
+
+
+def console(stream: TextIO) -> Console:
+    """A console on standard output or standard error."""
+    wide = not stream.isatty() and not os.environ.get("COLUMNS", "").isdigit()
+    return Console(file=stream, width=PIPE_WIDTH if wide else None, highlight=False)
+
+
+class Progress:
+    """Prints a run's events as they happen; while the model or a tool works, under a spinner. Use it in a `with`."""
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        """`quiet` prints nothing."""
+        self.console = console
+        self.quiet = quiet
+        self._spinner: Status | None = None
+        self._arguments: Mapping[str, Any] = {}
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._spinner:
+            self._spinner.stop()
+
+    def say(self, line: str) -> None:
+        """One line, about something that is being got ready or that is worth knowing."""
+        if not self.quiet:
+            self.console.print(Text(inert_lines(line), "dim"), soft_wrap=True)
+
+    def __call__(self, event: Event) -> None:
+        if self.quiet:
+            return
+        match event:
+            case StepStarted(step=step):
+                self.wait(f"step {step}: the model is thinking")
+            case ModelReplied() if event.tool_calls and event.content.strip():
+                self.console.print(Text("     " + _one_line(event.content, self._room(5)), "dim italic"))
+            case ToolStarted(arguments=arguments):
+                self._arguments = arguments
+                self.wait(f"step {event.step}: {event.name}")
+            case ToolFinished():
+                self.console.print(self._finished(event))
+            case Notice(text=text):
+                self.say(text)
+            case Shortened(results=results):
+                self.say(f"{results} older tool results were shortened: the conversation no longer fitted the model.")
+            case LimitReached(reason=reason):
+                self.say(f"Stopping: {ENDS.get(reason, reason)}. Asking for the best answer so far.")
+
+    def wait(self, doing: str) -> None:
+        if not self.console.is_terminal:
+            return
+        if self._spinner is None:
+            plain = self.console.options.ascii_only
+            self._spinner = self.console.status("", spinner="line" if plain else "dots")
+            self._spinner.start()
+        self._spinner.update(Text(doing, "dim"))
+
+    def _finished(self, event: ToolFinished) -> Text:
+        line = Text(f"{event.step:>3}  ", "dim")
+        line.append(f"{event.name:<14}", "red" if event.failed else "cyan")
+        line.append(_one_line(_gist(event, self._arguments), self._room(19)), "red" if event.failed else "default")
+        return line
+
+    def _room(self, taken: int) -> int:
+        return max(20, min(self.console.width, 200) - taken)
+
+
+def _gist(event: ToolFinished, arguments: Mapping[str, Any]) -> str:
+    """A finished tool call in a few words."""
+    if event.failed:
+        return event.text
+    if event.files:
+        return " ".join(event.files)
+    said = str(arguments.get("sql") or arguments.get("answer") or "")
+    return f"{_count(event.rows, 'row')}  {said}" if event.rows is not None else said
+
+
+def show_asking(
+    asked: Asked,
+    cell: Cell,
+    workspace: Workspace,
+    out: Console,
+    err: Console,
+    view: View = View(),  # noqa: B008 - frozen
+) -> Outcome:
+    """Ask, with the steps on `err` as they happen, and the answer with a last line on `out`.
+
+    Raises:
+        UserError: as `ask`.
+    """
+    outcome = watch(asked, cell, workspace, err)
+    if outcome.run.answer is not None:
+        grounds = answers.grounds_of(asked, outcome, workspace)
+        out.print(Group(*answers.show(outcome.run, grounds, view, out)))
+    close(outcome, cell, err)
+    return outcome
+
+
+def watch(asked: Asked, cell: Cell, workspace: Workspace, err: Console, *, quiet: bool = False) -> Outcome:
+    """Ask, with the steps on `err` as they happen.
+
+    Raises:
+        UserError: as `ask`.
+    """
+    with Progress(err, quiet=quiet) as progress:
+        return ask(asked, cell, workspace, progress, progress.say)
+
+
+def close(outcome: Outcome, cell: Cell, err: Console, *, quiet: bool = False) -> None:
+    """What there is to say after an answer: what went wrong, what it took, where its record is."""
+    if outcome.run.stop_reason == "error":
+        err.print(answers.words(outcome.run.error, "red"), soft_wrap=True)
+    elif outcome.run.answer is None:
+        err.print(Text(f"There is no answer: {ENDS.get(outcome.run.stop_reason, outcome.run.stop_reason)}.", "magenta"))
+    if not quiet:
+        err.print(Text(summary(outcome, cell.model), "dim"), soft_wrap=not err.is_terminal)
+    if outcome.unrecorded:
+        err.print(answers.words(outcome.unrecorded, "red"), soft_wrap=True)
+
+
+def summary(outcome: Outcome, model: str) -> str:
+    """One line: what the run took, and where its record is."""
+    run = outcome.run
+    tally = run.tally
+    cost = "cost unknown" if tally.cost_usd is None else f"${tally.cost_usd:.4f}"
+    return " · ".join(
+        [
+            inert(model),
+            _count(tally.llm_calls, "model call"),
+            f"{tally.input_tokens + tally.output_tokens:,} tokens",
+            cost,
+            _count(tally.sql_errors, "SQL error"),
+            f"{run.seconds:.1f} s",
+            str(outcome.record),
+        ]
+    )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _one_line(text: str, width: int) -> str:
+    line = inert(" ".join(text.split()))
+    return line if len(line) <= width else line[: max(1, width - 1)] + "…"

@@ -1,0 +1,101 @@
+"""The values that a question names: which of its words stand in the data, as stored, and in which columns.
+
+A value of several words is found in any case and with small slips of spelling. One of a single word counts only where
+the question spells it as stored or puts it in quotation marks: "orders from open customers" names no value `Open`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from okf_agent.search.ranking import STOP_WORDS
+from okf_compiler.profiling.spelling import fold
+from okf_compiler.profiling.values import Hit, ValueIndex
+
+MAX_WORDS = 7
+"""Words of one value that are looked for unquoted."""
+MAX_NAMED = 12
+"""Values of one question."""
+MAX_HITS = 12
+"""Columns and spellings of one value."""
+
+_QUOTED = re.compile(
+    r"\"([^\"\n]{1,80})\"|“([^”\n]{1,80})”|„([^“”\n]{1,80})[“”]|«([^»\n]{1,80})»|`([^`\n]{1,80})`"
+    r"|(?<!\w)['‘]([^'’\n]{1,80}(?:['’]\w[^'’\n]{0,40})?)['’](?!\w)"
+)
+_WORD = re.compile(r"\w(?:[\w#+&@.'’/-]*[\w#+])?")
+_POSSESSIVE = re.compile(r"['’]s$|(?<=s)['’]$")
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a question says, and the values it stands for, the best first."""
+
+    text: str
+    """In the question's words."""
+    hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Words side by side in a question, from `start` to before `end`."""
+
+    text: str
+    start: int
+    end: int
+    words: int
+
+
+def named_in(question: str, index: ValueIndex) -> list[Named]:
+    """The values that a question names, in its order; of two that overlap, the longer one."""
+    quoted = _quoted(question)
+    runs = [*_runs(question, quoted)]
+    spelled = index.spelled(dict.fromkeys([*(run.text for run in quoted), *(run.text for run in runs)]))
+    found: list[tuple[_Run, Sequence[Hit]]] = []
+    for run in quoted:
+        found.append((run, spelled.get(run.text) or index.find(run.text, MAX_HITS)))
+    for run in sorted(runs, key=lambda run: run.start - run.end):
+        taken = any(run.start < other.end and other.start < run.end for other, hits in found if hits)
+        if not taken and (hits := _meant(run, spelled.get(run.text, []), index)):
+            found.append((run, hits))
+    named = [Named(run.text, tuple(hits[:MAX_HITS])) for run, hits in sorted(found, key=lambda f: f[0].start) if hits]
+    return list({each.text: each for each in named}.values())[:MAX_NAMED]
+
+
+def _meant(run: _Run, hits: Sequence[Hit], index: ValueIndex) -> Sequence[Hit]:
+    """The hits that count for an unquoted run."""
+    if run.words == 1:
+        return [] if run.text.lower() in STOP_WORDS and run.text.islower() else [h for h in hits if h.how == "exact"]
+    # A name spelt nearly so: looked for only where every word begins as names do, which keeps it rare.
+    if not hits and all(word[:1].isupper() for word in run.text.split()) and len(run.text) >= 8:
+        return index.near(run.text, MAX_HITS)
+    return hits
+
+
+def _quoted(question: str) -> list[_Run]:
+    found = []
+    for match in _QUOTED.finditer(question):
+        text = next(group for group in match.groups() if group is not None).strip()
+        if text:
+            found.append(_Run(text, match.start(), match.end(), len(fold(text).split())))
+    return found
+
+
+def _runs(question: str, quoted: Sequence[_Run]) -> Iterator[_Run]:
+    """Every run of words that lies in one sentence and outside of quotation marks."""
+    words = [match for match in _WORD.finditer(question) if not _inside(match.start(), quoted)]
+    for first in range(len(words)):
+        for last in range(first, min(first + MAX_WORDS, len(words))):
+            start, end = words[first].start(), words[last].end()
+            if last > first and re.search(r"[?!;:()\n]|\.\s", question[words[last - 1].end() : words[last].start()]):
+                break
+            text = question[start:end]
+            yield _Run(text, start, end, len(fold(text).split()))
+            if plain := _POSSESSIVE.sub("", text) if _POSSESSIVE.search(text) else "":
+                yield _Run(plain, start, start + len(plain), len(fold(plain).split()))
+
+
+def _inside(place: int, quoted: Sequence[_Run]) -> bool:
+    return any(run.start <= place < run.end for run in quoted)

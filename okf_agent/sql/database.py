@@ -1,0 +1,332 @@
+"""Run one query safely: columns, rows of exact text, and what was cut.
+
+The query runs inside `SELECT … FROM (query)`, over the extended protocol: both take one statement and nothing
+but a read. The transaction is fresh, READ ONLY and always rolled back; the session is emptied before it is
+used again. Time, rows, cells and bytes are bounded here, whatever the server's settings say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import pq
+
+from okf_agent.sql import sql_text
+from okf_agent.sql.errors import explain, stopped
+from okf_agent.sql.query_error import QueryError
+from okf_agent.sql.result import Batches, Shape, copied, cut_cells, describe, receive, wrapped
+from okf_agent.sql.session import Session, Stopped, Watch, open_session
+from okf_compiler.postgres import Row, any_bytes
+from okf_compiler.settings import DatabaseSection
+
+COUNT_ROWS = 100_000
+"""Rows that are counted past those shown, to say a total."""
+COUNT_SECONDS = 1.0
+"""Seconds that counting may take."""
+MESSAGE_BYTES = 16_000_000
+"""Bytes the server may send without a whole row among them: one error message can be as long as a cell."""
+RECONNECT_SECONDS = 5.0
+"""How long a server that is starting, or just restarting, is waited for."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What of a result is not in `rows`."""
+
+    rows: bool = False
+    """There are more rows."""
+    seen: int = 0
+    """Rows that were counted, those shown included."""
+    cells: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """(row, column), from 0 -> the characters the whole cell has."""
+
+    def __bool__(self) -> bool:
+        return self.rows or bool(self.cells)
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """The rows of one query, as PostgreSQL prints them, None for NULL."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    """PostgreSQL's names, such as `numeric(12,2)`."""
+    rows: tuple[Row, ...]
+    rows_total: int | None
+    """Rows of the whole result, None if they were not counted to the end."""
+    cut: Cut
+    seconds: float
+
+
+class Export:
+    """A whole result, in batches of rows, while its transaction is open. Use it in a `with`."""
+
+    def __init__(self, shape: Shape, batches: Iterator[list[Row]]) -> None:
+        self.columns = shape.columns
+        self.types = shape.types
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        return self._batches
+
+
+class Database:
+    """A database as the role that can only read sees it. Safe to use from several threads."""
+
+    def __init__(self, params: Mapping[str, Any], name: str, limits: DatabaseSection) -> None:
+        """`params` are psycopg's connect parameters without `dbname`. Nothing is connected yet."""
+        self.name = name
+        self.limits = limits
+        self._params = params
+        self._idle: list[Session] = []
+        self._watches: set[Watch] = set()
+        self._lock = threading.Lock()
+        self._reached = False
+
+    def run(self, sql: str, *, max_rows: int | None = None) -> QueryResult:
+        """The first `max_rows` rows (default: `database.max_rows`) of one query.
+
+        Raises:
+            QueryError: refused, failed, stopped or unreachable; the text says what to do.
+        """
+        started = time.monotonic()
+        statement = sql_text.parse(sql)
+        rows = self.limits.max_rows if max_rows is None else max_rows
+        limit = self.limits.statement_timeout_s
+        with self._errors(statement.text, limit), self._transaction(limit) as session:
+            shape, batches = self._open(session, statement, self.limits.max_cell_chars)
+            kept, seen, ended = self._collect(batches, rows, session.watch)
+            in_bytes = any_bytes(session)
+        kept, cells = cut_cells(kept, self.limits.max_cell_chars, in_bytes=in_bytes)
+        return QueryResult(
+            columns=shape.columns,
+            types=shape.types,
+            rows=tuple(kept),
+            rows_total=seen if ended else None,
+            cut=Cut(rows=seen > len(kept), seen=seen, cells=cells),
+            seconds=time.monotonic() - started,
+        )
+
+    @contextlib.contextmanager
+    def stream(self, sql: str, *, seconds: float | None = None) -> Iterator[Export]:
+        """The whole result of one query, every cell uncut, in the memory of one batch of rows.
+
+        `seconds` (default: `database.statement_timeout_s`) bounds query, transfer and what is done with the rows.
+
+        Raises:
+            QueryError: as `run`; also while iterating.
+        """
+        statement = sql_text.parse(sql)
+        limit = self.limits.statement_timeout_s if seconds is None else seconds
+        with self._errors(statement.text, limit), self._transaction(limit, None) as session:
+            shape, batches = self._open(session, statement, None)
+            yield Export(shape, iter(batches))
+
+    @contextlib.contextmanager
+    def stream_csv(self, sql: str, *, seconds: float | None = None) -> Iterator[Iterator[tuple[int, bytes]]]:
+        """The whole result of one SELECT as CSV in UTF-8, in pieces of (lines, bytes); the first line is the header.
+
+        Faster than `stream`. NULL is nothing, '' is two quotes.
+
+        Raises:
+            QueryError: as `run`; also while iterating.
+        """
+        statement = sql_text.parse(sql)
+        if statement.kind != "query":
+            raise QueryError("Only the rows of a SELECT can be copied.")
+        limit = self.limits.statement_timeout_s if seconds is None else seconds
+        with self._errors(statement.text, limit), self._transaction(limit, None) as session:
+            self._refuse_functions(session, statement)
+            describe(session, statement.text)
+            self._refuse_cost(session, statement.text)
+            yield copied(session, statement.text)
+
+    def another(self) -> Database:
+        """A second object for the same database, with connections of its own."""
+        return Database(self._params, self.name, self.limits)
+
+    def cancel(self) -> None:
+        """Stop every query of this object that runs, from another thread; they raise QueryError."""
+        with self._lock:
+            for watch in self._watches:
+                watch.cancelled.set()
+
+    def close(self) -> None:
+        """Close the connections. The object can still be used: it connects again."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for session in idle:
+            session.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self, session: Session, statement: sql_text.Statement, max_chars: int | None) -> tuple[Shape, Batches]:
+        """Describe the statement and send it; rows come as the batches are read."""
+        self._refuse_functions(session, statement)
+        if statement.kind == "show":
+            session.pgconn.send_query_params(statement.text.encode(), None)
+            return receive(session, None, max_chars)
+        shape = describe(session, statement.inner)
+        if statement.kind == "explain":
+            if statement.runs:
+                self._refuse_cost(session, statement.inner)
+            # The words before the query are EXPLAIN's own; the query cannot leave its brackets.
+            inner = wrapped(statement.inner, shape, None)
+            session.pgconn.send_query_params((statement.head + inner).encode(), None)
+            return receive(session, None, max_chars)
+        self._refuse_cost(session, statement.text)
+        session.pgconn.send_query_params(wrapped(statement.text, shape, max_chars).encode(), None)
+        return receive(session, shape, max_chars)
+
+    def _refuse_functions(self, session: Session, statement: sql_text.Statement) -> None:
+        """See `sql_text.refuse_functions`; what an allowed function left in the session goes with the session."""
+        allowed = self.limits.allow_functions
+        session.spent = sql_text.refuse_functions(statement.text, session.foreign, allowed)
+
+    def _refuse_cost(self, session: Session, sql: str) -> None:
+        """Refuse a query whose planner's cost is above `database.max_cost`.
+
+        Raises:
+            QueryError: it is.
+        """
+        if self.limits.max_cost is None:
+            return
+        session.pgconn.send_query_params(f"EXPLAIN (FORMAT JSON) SELECT * FROM (\n{sql}\n) AS q".encode(), None)
+        plan = session.request()[-1].get_value(0, 0) or b"[]"
+        cost = json.loads(plan)[0]["Plan"]["Total Cost"]
+        if cost > self.limits.max_cost:
+            raise QueryError(
+                f"The planner expects this query to cost {cost:,.0f}, and the most is {self.limits.max_cost:,.0f} "
+                "(database.max_cost). Filter earlier, join on keys, or aggregate less."
+            )
+
+    def _collect(self, batches: Batches, max_rows: int, watch: Watch | None) -> tuple[list[Row], int, bool]:
+        """The rows to keep, how many were seen, and whether those were all.
+
+        Once there are rows enough, the rest is only counted, for a short time: the watch is set to it.
+        """
+        kept: list[Row] = []
+        size = seen = 0
+        try:
+            for batch in batches:
+                full = seen > len(kept)
+                for row in () if full else batch[: max_rows - len(kept)]:
+                    if size >= self.limits.max_bytes:
+                        break
+                    kept.append(row)
+                    size += sum(len(cell) for cell in row if cell)
+                seen += len(batch)
+                if seen == len(kept):
+                    continue
+                if seen > COUNT_ROWS:
+                    return kept, seen, False
+                if watch:
+                    watch.shorten(COUNT_SECONDS)
+        except Stopped as stop:
+            if stop.reason != "time" or seen == len(kept):
+                raise
+            return kept, seen, False
+        return kept, seen, True
+
+    @contextlib.contextmanager
+    def _transaction(self, seconds: float, max_bytes: int | None = MESSAGE_BYTES) -> Iterator[Session]:
+        """A session in a fresh read-only transaction, rolled back and emptied at the end, or thrown away."""
+        watch = Watch(seconds, max_bytes)
+        with self._lock:
+            self._watches.add(watch)
+        try:
+            session = self._begin(watch, seconds)
+            try:
+                yield session
+                self._end(session)
+            except (psycopg.Error, QueryError):
+                self._end(session)
+                raise
+            except BaseException:
+                session.give_up()
+                raise
+        finally:
+            with self._lock:
+                self._watches.discard(watch)
+
+    def _begin(self, watch: Watch, seconds: float) -> Session:
+        """A session whose transaction has begun; a connection lost since the last query is replaced."""
+        begin = "BEGIN READ ONLY; SET LOCAL standard_conforming_strings = on"
+        while True:
+            with self._lock:
+                session = self._idle.pop() if self._idle else None
+            fresh = session is None
+            session = session or self._connect(watch)
+            session.watch = watch
+            timeout = round(seconds * 1000) + 1000  # ours comes first, and says so; this one outlives us
+            # The server's may be shorter, never longer; the one that role.py set for queries is not for exports.
+            usual = self.limits.statement_timeout_s
+            lifted = seconds > usual and session.server_timeout_ms == round(usual * 1000)
+            ours = lifted or not 0 < session.server_timeout_ms <= timeout
+            limit = f"; SET LOCAL statement_timeout = {timeout}" if ours else ""
+            path = f"; SET LOCAL search_path = {session.search_path}" if session.search_path else ""
+            try:
+                session.execute(begin + limit + path)
+                return session
+            except psycopg.OperationalError:
+                session.give_up()
+                if fresh:
+                    raise
+            except BaseException:
+                session.give_up()
+                raise
+
+    def _connect(self, watch: Watch) -> Session:
+        """A new session. A server that answered before, or is starting, is waited for a little."""
+        deadline = min(time.monotonic() + RECONNECT_SECONDS, watch.deadline)
+        while True:
+            try:
+                session = open_session(self._params, self.name, watch)
+                self._reached = True
+                return session
+            except psycopg.OperationalError as error:
+                passing = self._reached or "starting up" in str(error)
+                if not passing or time.monotonic() > deadline or watch.cancelled.wait(0.2):
+                    raise
+
+    def _end(self, session: Session) -> None:
+        """Roll back and empty the session for the next query; whatever is not plainly so is closed."""
+        status = session.pgconn.transaction_status
+        if not session.spent and status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
+            with contextlib.suppress(psycopg.Error, Stopped):
+                session.execute("ROLLBACK")
+                session.execute("DISCARD ALL")
+                session.watch = None
+                with self._lock:
+                    self._idle.append(session)
+                return
+        session.give_up()
+
+    @contextlib.contextmanager
+    def _errors(self, sql: str, seconds: float) -> Iterator[None]:
+        """What goes wrong inside, as a QueryError."""
+        try:
+            yield
+        except Stopped as stop:
+            usual = seconds == self.limits.statement_timeout_s
+            key = "database.statement_timeout_s" if usual else "database.export_timeout_s"
+            raise stopped(stop.reason, seconds, MESSAGE_BYTES, key) from None
+        except psycopg.Error as error:
+            raise explain(error, sql, self._params, self._ask) from None
+
+    def _ask(self, query: str, *params: str) -> list[tuple[Any, ...]]:
+        """Rows of a query of our own over the catalogue; none if it fails or takes long."""
+        with contextlib.suppress(psycopg.Error, Stopped), self._transaction(2.0) as session:
+            return session.execute(query, params).fetchall()
+        return []
