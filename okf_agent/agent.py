@@ -20,6 +20,7 @@ from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, se
 from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.models.errors import redact
 from okf_agent.models.written_calls import calls_in_text
+from okf_agent.models.written_sql import sql_in_text
 from okf_agent.prompts import framing
 from okf_agent.run import (
     AnswerChecked,
@@ -44,7 +45,6 @@ from okf_agent.run import (
     Writing,
 )
 from okf_agent.tools import Check, Context, Tool, ToolResult, run_sql, submit_answer, unknown_tool
-from okf_agent.written_sql import sql_in_text
 from okf_compiler.settings import UserError
 
 PROSE_REPLIES = 3
@@ -118,7 +118,7 @@ class _Loop:
         # Rules that are pasted count as seen as those that are read do; so does what was said before.
         alone = knowledge.reply == "sql"  # one message, which begins with what the sections hold
         told = [question.text] if alone else [str(message["content"]) for message in self.messages[1:]]
-        for text in (*knowledge.sections, *told) if knowledge.holds_rules else told:
+        for text in (*knowledge.grounds, *told):
             context.evidence.add_text(text)
         self.emit(Instructions(tuple(self.messages)))
 

@@ -29,6 +29,12 @@ def of_table(folder: Path | None, name: str, hide: Sequence[str] = ()) -> str:
     return framing.framed("measured", "\n".join([*lines, *_joins(profile, name)]))
 
 
+def note(folder: Path | None, hide: Sequence[str] = ()) -> str:
+    """What has to stand beside counts of values: when they were measured; "" where that is not known."""
+    profile = _load(folder, tuple(hide)) if folder else None
+    return text.note(profile) if profile else ""
+
+
 def _columns(table: TableProfile) -> Iterator[str]:
     for column in table.columns.values():
         if said := text.facts(column):

@@ -42,8 +42,8 @@ class Knowledge:
     """Tools beside run_sql and submit_answer."""
     reply: Literal["tools", "sql"] = "tools"
     """`tools`: steps with tool calls. `sql`: one reply with the SQL, and one repair round."""
-    holds_rules: bool = True
-    """Whether the sections hold rules, whose numbers an answer may use; an index only says where they are."""
+    grounds: tuple[str, ...] = ()
+    """The sections whose numbers an answer may use: rules are, an index and what was measured are not."""
     hints: str = ""
     """What stands after the question: knowledge that was chosen for it."""
     prompt: str = "pack.md"

@@ -30,4 +30,4 @@ def prepare(question: str, sources: Sources) -> Knowledge:
         raise UserError(f"The index of the bundle {sources.bundle} cannot be read: {index.text}")
     section = prompts.load("bundle.md", index=framing.inside(index.text))
     hints = signposts.for_question(question, sources.bundle) if sources.cell.signposts else ""
-    return Knowledge("bundle", (section,), (read_file.tool(),), holds_rules=False, hints=hints)
+    return Knowledge("bundle", (section,), (read_file.tool(),), hints=hints)

@@ -41,9 +41,13 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     cell = sources.cell
     form = shape.SMALL if cell.model == LOCAL else shape.large(sources.pack_tokens)
     known = cards.read(sources.bundle)
-    profile = profiling.load(sources.profiles, sources.hide) if sources.profiles else None
-    writer = write.Writer(form, profile)
-    named = _fitting(writer, _named(question, sources), int(form.max_tokens * VALUES_SHARE)) if cell.values else []
+    measured = profiling.load(sources.values, sources.hide) if sources.values else None
+    writer = write.Writer(form, measured if sources.profiles else None, measured)
+    named = (
+        _fitting(writer, _standing(_named(question, sources), known), int(form.max_tokens * VALUES_SHARE))
+        if cell.values
+        else []
+    )
     scores = rank.rank(question, known, rank.searched(question, known, sources.bundle))
     chooser = Chooser(known, question, scores, writer, _room(question, writer, named))
     chosen = chooser.choose(_tables_of(named, known), with_rules=cell.rules)
@@ -51,7 +55,8 @@ def prepare(question: str, sources: Sources) -> Knowledge:
         titles = " ".join(known.rules[path].title for path in scores.named_rules)
         named = _shown(named, {table.title for table, _ in chosen.tables}, titles if cell.rules else "")
     sections = write.sections(writer, chosen.tables, chosen.rules, named)
-    return Knowledge("pack", sections, reply="sql", prompt=form.prompt, repair=cell.repair)
+    rules = tuple(section for section in sections if section.startswith("<rules>"))
+    return Knowledge("pack", sections, reply="sql", grounds=rules, prompt=form.prompt, repair=cell.repair)
 
 
 def _named(question: str, sources: Sources) -> list[Named]:
@@ -64,6 +69,18 @@ def _named(question: str, sources: Sources) -> list[Named]:
             return named_values.named_in(question, index)
     except values.Broken:
         return []
+
+
+def _standing(named: Sequence[Named], known: Cards) -> list[Named]:
+    """The values without those of tables and columns that the bundle does not have: they may be gone since."""
+    columns = {table.title: {write.plain_name(c.name) for c in table.columns} for table in known.tables.values()}
+
+    def stands(table: str, column: str) -> bool:
+        names = columns.get(table, set()) if columns else {column}
+        return column in names or any(column.startswith(f"{name}.") for name in names)
+
+    kept = (replace(each, hits=tuple(h for h in each.hits if stands(h.table, h.column))) for each in named)
+    return [each for each in kept if each.hits]
 
 
 def _fitting(writer: write.Writer, named: Sequence[Named], room: int) -> list[Named]:

@@ -30,7 +30,7 @@ def prepare(question: str, sources: Sources) -> Knowledge:
         )
     section = prompts.load("search.md", folders=framing.one_line(_folders(bundles.files(sources.bundle))))
     hints = signposts.for_question(question, sources.bundle) if sources.cell.signposts else ""
-    return Knowledge("search", (section,), (search.tool(), read_file.tool()), holds_rules=False, hints=hints)
+    return Knowledge("search", (section,), (search.tool(), read_file.tool()), hints=hints)
 
 
 def _folders(files: Iterable[str]) -> str:

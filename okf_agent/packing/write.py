@@ -36,9 +36,11 @@ _KEY = re.compile(r"->>?'((?:[^']|'')*)'")
 class Writer:
     """Writes what is chosen, in one shape, with what was measured where there is something."""
 
-    def __init__(self, shape: Shape, profile: Profile | None = None) -> None:
+    def __init__(self, shape: Shape, profile: Profile | None = None, measured: Profile | None = None) -> None:
+        """`profile` is what is shown of columns and joins; `measured` says when the values were counted."""
         self.shape = shape
         self.profile = profile
+        self.measured = measured or profile
         self.join_facts = dict(_join_facts(profile)) if profile and not shape.brief else {}
 
     def table(self, table: TableCard, left_out: int = 0) -> str:
@@ -48,7 +50,7 @@ class Writer:
         columns = measured.columns if measured else {}
         lines = [f"CREATE TABLE {inert(table.name)} ({rows}"]
         for column in table.columns:
-            plain = _plain_name(column.name)
+            plain = plain_name(column.name)
             lines.append(self._line(f"{column.name} {_type(column)},", column, columns.get(plain)))
             for field in table.fields:
                 if field.name.startswith(column.name + "->"):
@@ -76,7 +78,7 @@ class Writer:
 
     def note(self) -> str:
         """That counts are measured and no answer; "" where nothing measured is shown."""
-        return text.note(self.profile) if self.profile and not self.shape.brief else ""
+        return text.note(self.measured) if self.measured and not self.shape.brief else ""
 
     def value(self, named: Named) -> str:
         """A value that the question names, with every column it stands in."""
@@ -110,7 +112,7 @@ class Writer:
         return "; ".join(parts)
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     """The column's own name from the one that SQL has."""
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
@@ -167,5 +169,7 @@ def sections(
         "\n".join(map(writer.value, named)),
     )
     written = [framing.framed(mark, content) for mark, content in zip(SECTIONS, contents, strict=True) if content]
-    note = writer.note() if tables else ""
-    return tuple([f"{written[0]}\n{note}", *written[1:]] if note else written)
+    note = writer.note()
+    if note and writer.profile and tables:
+        return (f"{written[0]}\n{note}", *written[1:])
+    return (*written[:-1], f"{written[-1]}\n{note}") if note and named else tuple(written)

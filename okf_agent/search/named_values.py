@@ -20,10 +20,14 @@ MAX_NAMED = 12
 """Values of one question."""
 MAX_HITS = 12
 """Columns and spellings of one value."""
+MAX_NEAR = 40
+"""Texts of one question that are looked for in near spellings, the longest first: each takes some milliseconds."""
 
+_MARKS = ('""', "“”", "„“”", "””", "«»", "»«", "‹›", "›‹", "‚‘’", "「」", "『』", "《》", "〈〉", "＂＂", "``")
+"""Quotation marks of all scripts: what opens, and what may close."""
 _QUOTED = re.compile(
-    r"\"([^\"\n]{1,80})\"|“([^”\n]{1,80})”|„([^“”\n]{1,80})[“”]|«([^»\n]{1,80})»|`([^`\n]{1,80})`"
-    r"|(?<!\w)['‘]([^'’\n]{1,80}(?:['’]\w[^'’\n]{0,40})?)['’](?!\w)"
+    "|".join(rf"{marks[0]}([^{marks}\n]{{1,80}})[{marks[1:]}]" for marks in _MARKS)
+    + r"|(?<!\w)['‘]([^'’\n]{1,80}(?:['’]\w[^'’\n]{0,40})?)['’](?!\w)"
 )
 _WORD = re.compile(r"\w(?:[\w#+&@.'’/-]*[\w#+])?")
 _POSSESSIVE = re.compile(r"['’]s$|(?<=s)['’]$")
@@ -55,22 +59,36 @@ def named_in(question: str, index: ValueIndex) -> list[Named]:
     spelled = index.spelled(dict.fromkeys([*(run.text for run in quoted), *(run.text for run in runs)]))
     found: list[tuple[_Run, Sequence[Hit]]] = []
     for run in quoted:
-        found.append((run, spelled.get(run.text) or index.find(run.text, MAX_HITS)))
+        found.append((run, spelled.get(run.text) or (index.find(run.text, MAX_HITS) if len(found) < MAX_NEAR else ())))
+    near = _Near(index)
     for run in sorted(runs, key=lambda run: run.start - run.end):
         taken = any(run.start < other.end and other.start < run.end for other, hits in found if hits)
-        if not taken and (hits := _meant(run, spelled.get(run.text, []), index)):
+        if not taken and (hits := _meant(run, spelled.get(run.text, []), near)):
             found.append((run, hits))
     named = [Named(run.text, tuple(hits[:MAX_HITS])) for run, hits in sorted(found, key=lambda f: f[0].start) if hits]
     return list({each.text: each for each in named}.values())[:MAX_NAMED]
 
 
-def _meant(run: _Run, hits: Sequence[Hit], index: ValueIndex) -> Sequence[Hit]:
+class _Near:
+    """Values spelt nearly so: each text is looked for once, and no more of them than a question of a person names."""
+
+    def __init__(self, index: ValueIndex) -> None:
+        self.index = index
+        self.found: dict[str, Sequence[Hit]] = {}
+
+    def __call__(self, text: str) -> Sequence[Hit]:
+        if text not in self.found and len(self.found) < MAX_NEAR:
+            self.found[text] = self.index.near(text, MAX_HITS)
+        return self.found.get(text, ())
+
+
+def _meant(run: _Run, hits: Sequence[Hit], near: _Near) -> Sequence[Hit]:
     """The hits that count for an unquoted run."""
     if run.words == 1:
         return [] if run.text.lower() in STOP_WORDS and run.text.islower() else [h for h in hits if h.how == "exact"]
     # A name spelt nearly so: looked for only where every word begins as names do, which keeps it rare.
     if not hits and all(word[:1].isupper() for word in run.text.split()) and len(run.text) >= 8:
-        return index.near(run.text, MAX_HITS)
+        return near(run.text)
     return hits
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from okf_agent import prompts
+from okf_agent.bundles import measured
 from okf_agent.prompts import framing
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
 from okf_compiler.profiling import values
@@ -53,7 +54,8 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         return ToolResult(prompts.say("values_unmeasured"), failed=True)
     known = "\n".join(describe(text, hits) for text, hits in found.items() if hits)
     unknown = [prompts.say("value_not_found", value=quoted(text)) for text, hits in found.items() if not hits]
-    parts = [framing.framed("values", known)] * bool(known) + unknown
+    counted = measured.note(context.values, context.hide)
+    parts = [f"{framing.framed('values', known)}\n{counted}".rstrip()] * bool(known) + unknown
     data = [{"value": text, "found": [_values(hit) for hit in hits]} for text, hits in found.items()]
     return ToolResult("\n".join(parts), failed=not known, data={"values": data})
 

@@ -393,6 +393,19 @@ def test_a_reply_goes_back_with_the_fact(ask: Asker, reply: str, fact: str) -> N
     assert run.tally.llm_calls == 1 and run.answer is not None and run.answer.sql != COUNT
 
 
+def test_a_count_that_was_measured_is_no_answer(ask: Asker) -> None:
+    """A pack shows row counts; an answer that repeats one, without a query, is marked."""
+    section = "<tables>\nCREATE TABLE hubs ( -- 4,711 rows\n);\n</tables>"
+    ask.knowledge = Knowledge("pack", (section, "<rules>\n- Busy: used > 80\n</rules>"), reply="sql",
+                              grounds=("<rules>\n- Busy: used > 80\n</rules>",))  # fmt: skip
+    with Endpoint(
+        [text("There are 4,711 hubs; busy is above 80."), text("There are 4,711 hubs; busy is above 80.")]
+    ) as end:
+        run = ask(end)
+    assert run.stop_reason == "declined" and run.answer and run.answer.checked == "not_run"
+    assert run.tally.ungrounded_numbers == ["4,711"]
+
+
 def test_a_reply_that_gives_something_does_not_go_back(ask: Asker) -> None:
     ask.knowledge = PACK
     with Endpoint([text(f"```sql\n{COUNT}\n```\nIt counts.")]) as endpoint:

@@ -330,6 +330,31 @@ def test_values_of_the_question_stand_with_every_column(zoo: Path, measured: Pat
     ) in text
 
 
+def test_counts_of_values_are_marked_as_measured_without_profiles_too(zoo: Path, measured: Path) -> None:
+    text = _pack(zoo, measured, profiles=False)
+    assert "(30 rows)" in text and text.count("measured in the data at 2026-11-29T12:00:00+00:00") == 1
+    assert "measured" not in _pack(zoo, measured, profiles=False, values=False)
+
+
+def test_only_rules_ground_an_answer(zoo: Path, measured: Path) -> None:
+    sources = Sources("zoo", bundle=zoo, profiles=measured, cell=Cell("x", "pack"), values=measured)
+    known = prepare("pack", QUESTION, sources)
+    assert [section.split("\n")[0] for section in known.grounds] == ["<rules>"]
+
+
+def test_values_of_what_the_bundle_no_longer_has_are_not_shown(zoo: Path, tmp_path: Path) -> None:
+    columns = [
+        IndexedColumn("animals", "species_code", False, (("Leo Major", 30),)),
+        IndexedColumn("animals", "chip.health.state", False, (("Leo Major", 4),)),
+        IndexedColumn("animals", "dropped", False, (("Leo Major", 5),)),
+        IndexedColumn("renamed", "species_code", False, (("Leo Major", 6),)),
+    ]
+    values.write(tmp_path, columns)
+    text = _pack(zoo, tmp_path, "Who is Leo Major?")
+    assert "animals.species_code = 'Leo Major'" in text and "animals.chip.health.state = " in text
+    assert "dropped" not in text and "renamed" not in text
+
+
 @pytest.mark.parametrize(
     ("off", "gone", "left"),
     [

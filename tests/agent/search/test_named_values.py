@@ -80,6 +80,45 @@ def test_values_of_a_question(index: ValueIndex, question: str, found: dict[str,
     assert {n.text: [f"{h.table}.{h.column}={h.value}" for h in n.hits] for n in named} == found
 
 
+@pytest.mark.parametrize(
+    "marks",
+    [
+        '""',
+        "“”",
+        "„“",
+        "„”",
+        "””",
+        "«»",
+        "»«",
+        "‹›",
+        "›‹",
+        "‚‘",
+        "‚’",
+        "‘’",
+        "「」",
+        "『』",
+        "《》",
+        "〈〉",
+        "＂＂",
+        "``",
+    ]
+    + ["''"],
+)
+def test_quotation_marks_of_all_scripts(index: ValueIndex, marks: str) -> None:
+    (named,) = named_in(f"Wie viele {marks[0]}SHIPPED{marks[1]} gibt es", index)
+    assert (named.text, named.hits[0].value) == ("SHIPPED", "shipped")
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Paris " * 2_000, "Anna Smith Maria Brown " * 200, "'Ana Smit' 'Bob Browne' " * 300, "'" * 5_000, "x" * 50_000],
+)
+def test_a_question_of_any_length_is_no_trouble(index: ValueIndex, question: str) -> None:
+    begin = time.monotonic()
+    assert len(named_in(question, index)) <= 12
+    assert time.monotonic() - begin < 5
+
+
 def test_a_hidden_column_names_nothing(folder: Path) -> None:
     index = values.open(folder, ["city.*"])
     assert index

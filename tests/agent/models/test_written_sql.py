@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from okf_agent.written_sql import sql_in_text
+from okf_agent.models.written_sql import sql_in_text
 
 REPLIES = [
     # In blocks.
