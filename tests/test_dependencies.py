@@ -28,7 +28,7 @@ except SystemExit:
     pass
 """
 PROMPT = """
-from okf_agent import line_editor, prompt
+from okf_agent.interactive import line_editor, prompt
 from okf_agent.cell import choose_cell
 from okf_agent.config import load_config
 config = load_config()
