@@ -27,16 +27,19 @@ PROMPTS = ("prompts",)
 CODE = (
     "agent.py",
     "ask.py",
-    "answers.py",
-    "grounding.py",
-    "grounds.py",
-    "written_calls.py",
-    "written_sql.py",
-    "tools",
+    "bundles",
     "knowledge",
+    "models/arguments.py",
+    "models/written_calls.py",
+    "models/written_sql.py",
+    "packing",
+    "results/answers.py",
+    "results/grounds.py",
+    "search",
+    "sql",
+    "tools",
 )
-CODE_FAMILIES = ("search*", "named_values*")
-"""What decides how a question gets its knowledge and how it is answered, apart from CODE; modules or folders."""
+"""What decides how a question gets its knowledge and how it is answered; modules and packages."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,7 @@ def configuration(
 def here() -> dict[str, str]:
     """The hashes of the prompt files and of the code of knowledge modes, tools and loop, as installed here."""
     package = Path(okf_agent.__file__).parent
-    code = {*CODE, *(found.name for pattern in CODE_FAMILIES for found in package.glob(pattern))}
-    return {"prompts": _hash_of(package, PROMPTS), "code": _hash_of(package, code)}
+    return {"prompts": _hash_of(package, PROMPTS), "code": _hash_of(package, CODE)}
 
 
 def saw_holdout(evals: Path, suite: str, cell: str, evaluation: str, configuration: Mapping[str, Any]) -> Mark | None:

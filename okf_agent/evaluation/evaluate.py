@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -42,8 +42,7 @@ from okf_agent.evaluation.split import holdout
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.suites import Suite, Task, databases
 from okf_agent.evaluation.worker import Done, Job
-from okf_agent.prepare import Say
-from okf_compiler.bundle import bundle_hash
+from okf_agent.prepare import Ready, Say
 from okf_compiler.settings import UserError
 
 REPLIES = "replies"
@@ -83,8 +82,8 @@ def run(config: Config, wanted: Wanted, console: Console) -> int:
         stack.enter_context(Evaluation(folder, {}).alone())
         own = worker.configured(config, folder)
         workspace = stack.enter_context(Workspace(own, unsafe_role=wanted.unsafe_role, replies=replies))
-        bundles = get_ready(planned, workspace, say)
-        evaluation = begin(planned, config, folder, bundles, say)
+        ready = get_ready(planned, workspace, say)
+        evaluation = begin(planned, config, folder, ready, say)
         workers = stack.enter_context(executor.opened(wanted.executor, wanted.workers))
         stopped = _ask_all(planned, evaluation, workspace, workers, console)
     return _say_end(evaluation, stopped, planned, say)
@@ -125,8 +124,8 @@ def make_plan(config: Config, wanted: Wanted, say: Say) -> Planned:
     return Planned(suite, cells, tasks, wanted, begun)
 
 
-def get_ready(planned: Planned, workspace: Workspace, say: Say) -> dict[str, str]:
-    """Check the pins, get every database ready and count its rows; the content hash of each bundle, by database.
+def get_ready(planned: Planned, workspace: Workspace, say: Say) -> dict[str, Ready]:
+    """Check the pins, get every database ready and count its rows; the databases by name.
 
     Raises:
         UserError: an input is not as pinned, a database cannot be had or is not loaded completely.
@@ -134,10 +133,10 @@ def get_ready(planned: Planned, workspace: Workspace, say: Say) -> dict[str, str
     suite = planned.suite
     if wrong := suites.check_pins(suite):
         raise UserError(f"The suite {suite.name} is not the one its figures are known for:\n  " + "\n  ".join(wrong))
-    bundles = {}
+    found = {}
     for name in dict.fromkeys(task.database for task in planned.tasks):
         ready = workspace.ready(name, say)
-        bundles[name] = bundle_hash(ready.bundle)
+        found[name] = ready
         if ready.database and (short := databases.check_rows(suite, ready.database)):
             raise UserError(
                 f"The database {name} is not loaded completely: {'; '.join(short)}.\n"
@@ -145,10 +144,10 @@ def get_ready(planned: Planned, workspace: Workspace, say: Say) -> dict[str, str
             )
     for model in dict.fromkeys(cell.model for cell in planned.cells):
         workspace.model(model)
-    return bundles
+    return found
 
 
-def begin(planned: Planned, config: Config, folder: Path, bundles: Mapping[str, str], say: Say) -> Evaluation:
+def begin(planned: Planned, config: Config, folder: Path, ready: Mapping[str, Ready], say: Say) -> Evaluation:
     """Look for leaks, write eval.json or hold what was begun against it, and register who sees the hold-out.
 
     Raises:
@@ -156,7 +155,8 @@ def begin(planned: Planned, config: Config, folder: Path, bundles: Mapping[str, 
     """
     answers = gold.load(planned.suite)
     hidden = leakage.secrets(planned.suite, answers)
-    leakage.stop_on(leakage.scan(hidden, _readable(config, bundles)))
+    leakage.stop_on(leakage.scan(hidden, _readable(config, ready)))
+    bundles = plan.contents(config.settings, ready)
     configurations = {cell.name: plan.configuration(config, cell, bundles) for cell in planned.cells}
     facts = plan.facts(folder.name, planned.suite, planned.tasks, planned.cells, planned.wanted, configurations)
     facts["suite_argument"] = planned.wanted.suite
@@ -181,13 +181,14 @@ def begin(planned: Planned, config: Config, folder: Path, bundles: Mapping[str, 
     return evaluation
 
 
-def _readable(config: Config, databases: Iterable[str]) -> list[Path]:
-    """Everything on disk that a model may come to read: bundles, what was measured, prompts."""
+def _readable(config: Config, databases: Mapping[str, Ready]) -> list[Path]:
+    """Everything on disk that a model may come to read: bundles, documents, what was measured, prompts."""
     settings = config.settings
     places = [Path(prompts.__file__).parent]
-    for name in databases:
-        places += [settings.bundles / name, settings.bundles.parent / name, settings.profiles / name]
-    return [place for place in places if place.exists()]
+    for name, ready in databases.items():
+        places += [ready.bundle, settings.bundles / name, settings.bundles.parent / name, settings.profiles / name]
+        places += plan.documents_of(ready)
+    return [place for place in dict.fromkeys(places) if place.exists()]
 
 
 def _ask_all(
@@ -227,6 +228,10 @@ def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -
         text = reasons.get(stopped) or f"{runner.FAILURES} runs in a row had no reply of the model ({stopped})."
         say(text if stopped in reasons else f"{text} Put that right, then go on: {again}")
         return 130 if stopped == "interrupted" else 1
+    failing = {line["task_id"]: line["gold_error"] for line in evaluation.scores() if line.get("gold_error")}
+    if failing:
+        task, error = next(iter(failing.items()))
+        say(f"Gold fails in {len(failing)} tasks, which count neither as right nor as wrong, such as {task}: {error}")
     say(f"Done: {evaluation.folder}. Its report: okf-agent eval report {evaluation.name}")
     return 0
 

@@ -6,14 +6,19 @@ import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.evaluation import contamination
 from okf_agent.evaluation.suites.model import Suite, Task
+from okf_agent.prepare import Ready
 from okf_agent.records.trace import versions
-from okf_compiler.settings import UserError, did_you_mean
+from okf_compiler import profiling
+from okf_compiler.bundle import bundle_hash
+from okf_compiler.settings import Settings, UserError, did_you_mean
 
 MODEL_KEYS = {"temperature", "max_tokens"}
 LIMIT_KEYS = {"max_steps", "max_seconds", "max_tokens", "max_cost_usd"}
@@ -92,11 +97,32 @@ def facts(
 
 
 def configuration(config: Config, cell: Cell, bundles: Mapping[str, str]) -> dict[str, Any]:
-    """Everything that may move a cell's results, flat; `bundles` are content hashes by database."""
+    """Everything that may move a cell's results, flat; `bundles` are the hashes of `contents`."""
     limits = config.agent.model_dump(include=LIMIT_KEYS) | config.settings.database.model_dump(include=ROW_KEYS)
     return contamination.configuration(
         cell.settings(), model=config.model.model_dump(include=MODEL_KEYS), limits=limits, bundles=bundles
     )
+
+
+def documents_of(ready: Ready) -> list[Path]:
+    """The documents that a cell in mode raw pastes."""
+    found = ready.documents
+    return [each for each in (found.schema, found.meanings, found.rules) if each.is_file()] if found else []
+
+
+def contents(settings: Settings, databases: Mapping[str, Ready]) -> dict[str, str]:
+    """Hashes of what a model reads of each database: its bundle, its documents, and what was measured ("": nothing)."""
+    hashes = {}
+    for name, ready in databases.items():
+        hashes[name] = bundle_hash(ready.bundle)
+        hashes[f"{name}, documents"] = _hash_of(*(file.read_bytes() for file in documents_of(ready)))
+        profile = profiling.load(settings.profiles / name)
+        hashes[f"{name}, measured"] = _hash_of(repr(profile.tables).encode()) if profile else ""
+    return hashes
+
+
+def _hash_of(*parts: bytes) -> str:
+    return sha256(b"\0".join(part.replace(b"\r\n", b"\n") for part in parts)).hexdigest()
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -101,7 +101,7 @@ def _content(
         "kinds": kinds,
         "difficulties": _names(known, "difficulty"),
         "databases": _names(known, "database"),
-        "unscored": all(not cell.scored for cell in cells),
+        "unscored": _unscored(cells),
         "other_scores": any(c.mean("soft_f1") is not None or c.judged is not None for c in cells),
         "reading": [cell for cell in cells if any(run.run.get("files_opened") for run in cell.runs)],
         "plots": {
@@ -143,6 +143,18 @@ def _page(task: str, found: Mapping[str, list[RunPage]]) -> TaskPage:
         holdout=bool(score.get("holdout")),
         cells=found,
     )
+
+
+def _unscored(cells: Sequence[CellFigures]) -> str:
+    """Why there is no verdict at all; "" where there is one."""
+    if any(cell.scored for cell in cells):
+        return ""
+    if any(cell.gold_errors for cell in cells):
+        return "Nothing is scored: every gold query fails."
+    reasons = {str(run.score.get("reason") or "") for cell in cells for run in cell.runs}
+    if reasons == {"no gold"}:
+        return "Nothing is scored: this suite has no gold here."
+    return f"Nothing is scored: {'; '.join(sorted(reasons - {''})) or 'the runs wait for it'}."
 
 
 def _names(cells: Sequence[CellFigures], field: str) -> list[str]:

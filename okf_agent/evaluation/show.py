@@ -43,7 +43,8 @@ def _verdict(run: Scored) -> Iterator[str]:
     record, score = run.run, run.score
     verdict = "unscored" if run.strict is None else "right" if run.strict else "wrong"
     lenient = ", right by the lenient rule" if run.strict is False and score.get("lenient") else ""
-    took = f"{record.get('llm_calls')} model calls, {number(run.tokens)} tokens, {dollars(record.get('cost_usd'))}"
+    calls = record.get("llm_calls")
+    took = f"{calls} model call{'s' * (calls != 1)}, {number(run.tokens)} tokens, {dollars(record.get('cost_usd'))}"
     repeat = f", run {run.repeat}" if run.repeat > 1 else ""
     yield inert(f"━━ {run.cell}{repeat}: {verdict}{lenient} ({record.get('stop_reason')}, {took})")
     if run.miss:

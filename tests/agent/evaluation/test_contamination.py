@@ -1,14 +1,23 @@
 """A cell that was changed after it saw the hold-out stays marked, whatever is done afterwards."""
 
+import ast
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import okf_agent
 from okf_agent.cell import Cell
 from okf_agent.evaluation import contamination
 from okf_agent.evaluation.contamination import REGISTRY, configuration, marks, saw_holdout
 from okf_compiler.settings import UserError
+
+PLUMBING = {
+    f"okf_agent.{name}"
+    for name in ("prompts", "prepare", "config", "cell", "run", "llm", "models.providers", "access.hidden")
+}
+"""Modules that modes and tools use and that move no result, or are held by something else than the code's hash."""
 
 
 def settings(**changes: object) -> dict[str, object]:
@@ -54,19 +63,44 @@ def test_a_change_within_one_evaluation_counts_too(tmp_path: Path) -> None:
 
 def test_prompts_and_code_are_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "package"
-    for name in ("prompts/pack.md", "knowledge/pack.py", "agent.py", "search_index.py", "terminal.py"):
+    for name in ("prompts/pack.md", "knowledge/pack.py", "agent.py", "search/index.py", "terminal.py"):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text("one\n", encoding="utf-8")
     monkeypatch.setattr(contamination.okf_agent, "__file__", str(package / "__init__.py"))
     before = contamination.here()
     changed = {}
-    for name in ("prompts/pack.md", "knowledge/pack.py", "agent.py", "search_index.py", "terminal.py"):
+    for name in ("prompts/pack.md", "knowledge/pack.py", "agent.py", "search/index.py", "terminal.py"):
         (package / name).write_text("two\n", encoding="utf-8")
         changed[name] = {part for part, value in contamination.here().items() if value != before[part]}
         (package / name).write_bytes(b"one\r\n")  # as a checkout on Windows has it
         assert contamination.here() == before
     assert changed["prompts/pack.md"] == {"prompts"} and changed["terminal.py"] == set()
-    assert changed["knowledge/pack.py"] == changed["agent.py"] == changed["search_index.py"] == {"code"}
+    assert changed["knowledge/pack.py"] == changed["agent.py"] == changed["search/index.py"] == {"code"}
+
+
+def test_everything_that_modes_and_tools_are_made_of_is_code() -> None:
+    package = Path(okf_agent.__file__).parent
+    assert [name for name in contamination.CODE if not (package / name).exists()] == []
+    covered = tuple(f"okf_agent.{name.removesuffix('.py').replace('/', '.')}" for name in contamination.CODE)
+    for name in ("knowledge", "tools", "packing", "search"):
+        for file in (package / name).glob("*.py"):
+            for module in imported(file):
+                known = module in PLUMBING or any(f"{module}.".startswith(f"{each}.") for each in covered)
+                assert known, f"{file.name} uses {module}: is it code that moves results, or plumbing?"
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The modules of the agent that a file imports, by their full names."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("okf_agent"):
+            for each in node.names:
+                name = f"{node.module}.{each.name}"
+                yield name if is_module(name) else node.module
+
+
+def is_module(name: str) -> bool:
+    place = Path(okf_agent.__file__).parent.parent.joinpath(*name.split("."))
+    return place.is_dir() or place.with_suffix(".py").is_file()
 
 
 def test_other_cells_suites_and_databases_have_no_say(tmp_path: Path) -> None:

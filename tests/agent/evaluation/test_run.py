@@ -216,6 +216,42 @@ def test_a_leak_stops_it_before_anything_is_asked(lab: Lab) -> None:
     assert "leak.md:" in said and "count_7" in said
 
 
+def test_a_leak_in_a_document_that_is_pasted_stops_it_too(lab: Lab) -> None:
+    file = lab.root / "data" / "shop" / "shop_schema.txt"
+    before = file.read_text("utf-8")
+    lab.run("--suite", "many.jsonl", "--cells", "raw", "--limit", "1", "--name", "plain")
+    lab.calls = 0
+    file.write_text(f"-- How many customers with a number below 7 are there?\n{before}", encoding="utf-8")
+    try:
+        status, said = lab.run("--suite", "many.jsonl", "--cells", "raw", "--name", "pasted")
+    finally:
+        file.write_text(before, encoding="utf-8")
+    assert (status, lab.calls) == (1, 0)
+    assert "shop_schema.txt:1: the question of task count_7" in said
+
+
+def test_gold_that_fails_is_said_at_the_end_and_in_the_report(lab: Lab) -> None:
+    task = {"question": "How many customers are there?", "database": "shop", "sql": "SELECT nothing FROM customers"}
+    (lab.root / "bad.jsonl").write_text(json.dumps(task) + "\n", encoding="utf-8")
+    # The model answers this one with an error of its own script: what counts is that no verdict is given.
+    lab.broken = True
+    status, said = lab.run("--suite", "bad.jsonl", "--cells", "pack", "--name", "bad")
+    assert status == 0
+    assert (
+        'Gold fails in 1 tasks, which count neither as right nor as wrong, such as 1: ERROR: column "nothing"' in said
+    )
+    assert run_inside("eval", "report", "bad", cwd=lab.root).returncode == 0
+    report = (lab.load("bad").folder / "report.md").read_text("utf-8")
+    assert "Nothing is scored: every gold query fails." in report
+    assert "gold fails in 1 of 1 runs" in report
+
+
+def test_what_was_measured_is_part_of_the_configuration(lab: Lab) -> None:
+    lab.run("--suite", "many.jsonl", "--cells", "pack", "--limit", "1", "--name", "measured")
+    kept = lab.load("measured").facts["configuration"]["pack"]
+    assert kept["bundle.shop, measured"] == "" and kept["bundle.shop"] != kept["bundle.shop, documents"]
+
+
 def test_wrong_calls_are_named(lab: Lab) -> None:
     for arguments, message in (
         ((), "Which suite?"),
