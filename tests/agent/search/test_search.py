@@ -93,6 +93,7 @@ def test_every_line_of_the_word_lists_says_something() -> None:
         assert all(re.fullmatch(rf"[\w' ,.-]+{sign}[\w' ,.-]+", line) for line in lines if line), name
     assert [stem for stem, _ in words.asked("qty")[0]] == ["qti", "quantiti"]
     assert ("sell", words.SAME) in words.asked("sold")[0]
+    assert ("back", words.IN_PHRASE) in words.asked("come back")[0], "a word within a known phrase says less"
     assert len(words.asked("word " * 1000 + " ".join(map(str, range(1000))))) == words.MAX_WORDS
 
 
@@ -195,7 +196,7 @@ def test_no_bundle_is_told(tmp_path: Path) -> None:
 SEARCHER = """
 import sys, time
 from pathlib import Path
-from okf_agent import search_index
+from okf_agent.search import index as search_index
 index = search_index.open(Path(sys.argv[1]))
 print("ready", flush=True)
 for _ in range(25):
