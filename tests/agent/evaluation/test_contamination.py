@@ -14,8 +14,7 @@ from okf_agent.evaluation.contamination import REGISTRY, configuration, marks, s
 from okf_compiler.settings import UserError
 
 PLUMBING = {
-    f"okf_agent.{name}"
-    for name in ("prompts", "prepare", "config", "cell", "run", "llm", "models.providers", "access.hidden")
+    f"okf_agent.{name}" for name in ("prepare", "config", "cell", "run", "llm", "models.providers", "access.hidden")
 }
 """Modules that modes and tools use and that move no result, or are held by something else than the code's hash."""
 
@@ -81,7 +80,10 @@ def test_prompts_and_code_are_part_of_it(tmp_path: Path, monkeypatch: pytest.Mon
 def test_everything_that_modes_and_tools_are_made_of_is_code() -> None:
     package = Path(okf_agent.__file__).parent
     assert [name for name in contamination.CODE if not (package / name).exists()] == []
-    covered = tuple(f"okf_agent.{name.removesuffix('.py').replace('/', '.')}" for name in contamination.CODE)
+    covered = tuple(
+        f"okf_agent.{name.removesuffix('.py').replace('/', '.')}"
+        for name in (*contamination.CODE, *contamination.PROMPTS)
+    )
     for name in ("knowledge", "tools", "packing", "search"):
         for file in (package / name).glob("*.py"):
             for module in imported(file):
