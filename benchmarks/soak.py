@@ -45,7 +45,7 @@ from okf_agent.cell import Cell  # noqa: E402
 from okf_agent.config import load_config  # noqa: E402
 from okf_agent.engines import embedded  # noqa: E402
 from okf_agent.engines.binaries import find_programs  # noqa: E402
-from okf_compiler.settings import UserError  # noqa: E402
+from okf_compiler.errors import UserError  # noqa: E402
 
 DATABASE = "soak"
 SCHEMA = "CREATE TABLE numbers (id integer NOT NULL, grp integer, amount numeric(12,2), note text, PRIMARY KEY (id));\n"

@@ -45,7 +45,7 @@ from okf_agent.run import (
     Writing,
 )
 from okf_agent.tools import Check, Context, Tool, ToolResult, run_sql, submit_answer, unknown_tool
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 PROSE_REPLIES = 3
 """Replies in a row without a tool call, after which the last call comes."""

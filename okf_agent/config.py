@@ -13,14 +13,13 @@ from dotenv import dotenv_values
 from pydantic import AfterValidator, Field
 
 from okf_agent.cell import check_knowledge
+from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import (
     CONFIG_FILE,
     Positive,
     Seconds,
     Section,
     Settings,
-    UserError,
-    did_you_mean,
     find_root,
     load_settings,
     place_of,

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from okf_compiler.settings import Settings, UserError, did_you_mean, list_databases, no_database
+from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.settings import Settings, list_databases, no_database
 
 TASK_FILES = ("tasks.jsonl", "livesqlbench_data.jsonl")
 

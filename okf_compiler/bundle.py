@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from okf_compiler import frontmatter, swap
+from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
 from okf_compiler.names import RESERVED
-from okf_compiler.settings import UserError
 
 _T = TypeVar("_T")
 

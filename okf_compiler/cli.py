@@ -57,9 +57,9 @@ def compile_command(
         _compile_sources(name, data, live, out, files, check=check)
         return
     from okf_compiler.compile import compile_database
+    from okf_compiler.errors import UserError
     from okf_compiler.gather import gather
     from okf_compiler.overlays import overlay_file
-    from okf_compiler.settings import UserError
 
     settings, documents = _settings(data), _documents(name, data)
     failed = stale = 0
@@ -91,9 +91,9 @@ def _compile_sources(
     check: bool,
 ) -> None:
     from okf_compiler.compile import compile_database
+    from okf_compiler.errors import UserError
     from okf_compiler.gather import Sources, gather
     from okf_compiler.overlays import overlay_file
-    from okf_compiler.settings import UserError
 
     if name in ("all", "..", ".") or Path(name).name != name:
         raise UserError(f"These sources are of one database, and it needs a plain name, not {name!r}.", status=2)
@@ -162,7 +162,8 @@ def _settings(data: Path | None) -> Settings:
     """The workspace's settings, with one data root if `data` names it."""
     from dataclasses import replace
 
-    from okf_compiler.settings import UserError, load_settings
+    from okf_compiler.errors import UserError
+    from okf_compiler.settings import load_settings
 
     settings = load_settings()
     if data is None:

@@ -11,9 +11,10 @@ from urllib.parse import quote
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from okf_compiler.errors import UserError
 from okf_compiler.model import Database
 from okf_compiler.postgres import connect
-from okf_compiler.settings import Settings, UserError
+from okf_compiler.settings import Settings
 
 Result = TypeVar("Result")
 CONFIGURED = "configured"

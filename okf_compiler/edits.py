@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from okf_compiler import swap
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 _HEAD = """\
 # Edits kept aside

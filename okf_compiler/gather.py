@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from okf_compiler.errors import UserError
 from okf_compiler.model import Database
 from okf_compiler.readers import dbt, defog, dictionary, glossary, livesqlbench
-from okf_compiler.settings import DatabaseOverride, Settings, UserError, find_documents
+from okf_compiler.settings import DatabaseOverride, Settings, find_documents
 from okf_compiler.sources import combine
 
 if TYPE_CHECKING:

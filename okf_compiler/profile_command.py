@@ -39,9 +39,10 @@ def profile_command(
     interrupted goes on where it was.
     """
     from okf_compiler.connections import hidden_columns, with_connection
+    from okf_compiler.errors import UserError
     from okf_compiler.profiling import run
     from okf_compiler.profiling.measure import Limits
-    from okf_compiler.settings import UserError, load_settings
+    from okf_compiler.settings import load_settings
 
     if name in ("..", ".") or Path(name).name != name:
         raise UserError(f"A database has a plain name, not {name!r}.", status=2)
@@ -68,8 +69,8 @@ def _documented(settings: Settings, name: str) -> Database | None:
     """What documents say of the database, where there are any: JSON fields and foreign keys it may not know itself."""
     from dataclasses import replace
 
+    from okf_compiler.errors import UserError
     from okf_compiler.gather import gather
-    from okf_compiler.settings import UserError
 
     override = settings.databases.get(name)
     if override and override.live:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import chain, count
 
 from okf_compiler.draft import same_text, shorten
+from okf_compiler.errors import did_you_mean
 from okf_compiler.model import Database, Place, Problem, Rule
-from okf_compiler.settings import did_you_mean
 
 _SUGGESTIONS = 20
 """Near names are looked for while there are fewer problems than this; it takes long among many rules."""

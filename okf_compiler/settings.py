@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
@@ -11,22 +10,12 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from okf_compiler.errors import UserError, did_you_mean
+
 CONFIG_FILE = "config.yaml"
 SCHEMA_SUFFIX = "_schema.txt"
 MEANINGS_SUFFIX = "_column_meaning_base.json"
 RULES_SUFFIX = "_kb.jsonl"
-
-
-class UserError(Exception):
-    """Something a person can put right. The text says what happened and what to do next.
-
-    Both command lines print it on standard error, without a traceback, and exit with `status`
-    (2 for a wrong call or configuration, 1 for everything else).
-    """
-
-    def __init__(self, message: str, *, status: int = 1) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Section(BaseModel):
@@ -314,13 +303,6 @@ def no_database(settings: Settings) -> UserError:
         "your own server.",
         status=2,
     )
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'shop'?`, or "." where nothing is near."""
-    by_lower = {k.lower(): k for k in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else "."
 
 
 def _documents(settings: Settings, root: Path, name: str) -> Documents:

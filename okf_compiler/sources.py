@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from okf_compiler.agreement import holds, literal, same_target, shown_key, types_disagree
 from okf_compiler.draft import same_text, says_nothing, shorten
+from okf_compiler.errors import did_you_mean
 from okf_compiler.model import Column, Database, ForeignKey, Place, Problem, Source, Table
 from okf_compiler.rules import combine_rules
-from okf_compiler.settings import did_you_mean
 
 _COMPARISONS = 200_000
 """Near names are looked for until this many are compared: every name with every other would take minutes."""

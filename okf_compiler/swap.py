@@ -20,7 +20,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 _LOCK_SECONDS = 60
 _FORCED_AT_ONCE = 200

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from okf_compiler.errors import UserError
 from okf_compiler.model import Problem
-from okf_compiler.settings import UserError
 
 DELIMITERS = (",", ";", "\t", "|")
 

@@ -15,9 +15,9 @@ from urllib.parse import unquote
 
 from okf_compiler import frontmatter
 from okf_compiler.bundle import files, is_concept
+from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
 from okf_compiler.indexes import OKF_VERSION
-from okf_compiler.settings import UserError
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")

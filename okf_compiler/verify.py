@@ -8,8 +8,8 @@ from pathlib import Path
 
 from okf_compiler import frontmatter, swap
 from okf_compiler.bundle import is_concept, save
+from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
-from okf_compiler.settings import UserError
 
 _ACTOR = re.compile(r"human:[^\s,\[\]{}]+")
 

@@ -21,7 +21,7 @@ from okf_agent.access.role_facts import ACTING_ROUTINES, NEEDED_ROUTINES, STATE,
 from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_admin, connect_agent
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 LOCK = 0x6F6B67
 LOCK_TIMEOUT_S = 5

@@ -21,7 +21,7 @@ from okf_agent.results.export import Format
 from okf_agent.results.one_object import OneObject
 from okf_agent.results.terminal import close, console, show_asking, watch
 from okf_agent.tasks import find_task
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def mcp(
     print_config: str | None,
 ) -> None:
     """Serve the bundles and the read-only database to any agent that speaks the Model Context Protocol."""
-    from okf_compiler.settings import UserError
+    from okf_compiler.errors import UserError
 
     if http is None and (stateless or tokens):
         raise click.UsageError("--stateless and --tokens go with --http HOST:PORT.")
@@ -75,7 +75,7 @@ def _serve(
     from okf_agent.mcp_server import tokens as access
     from okf_agent.mcp_server.served import Served, choose
     from okf_agent.mcp_server.service import Service
-    from okf_compiler.settings import UserError
+    from okf_compiler.errors import UserError
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     section = config.settings.database
@@ -107,7 +107,7 @@ def _cell(config: Config, model: str | None, with_ask: bool | None) -> Cell | No
     """How `ask` asks; None where it is not offered: not wanted, or no model is set up and none is named."""
     from okf_agent.cell import choose_cell
     from okf_agent.models.providers import LOCAL
-    from okf_compiler.settings import UserError
+    from okf_compiler.errors import UserError
 
     if with_ask is False:
         return None
@@ -130,7 +130,8 @@ def _way(config: Config, names: tuple[str, ...], http: str | None, tokens: Path 
     import os
 
     from okf_agent.mcp_server.print_config import Reach, Start
-    from okf_compiler.settings import CONFIG_FILE, UserError
+    from okf_compiler.errors import UserError
+    from okf_compiler.settings import CONFIG_FILE
 
     if http:
         host, colon, port = http.rpartition(":")

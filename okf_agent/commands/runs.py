@@ -158,7 +158,7 @@ def _steps_file(folder: Path, run_id: str) -> Path:
     Raises:
         UserError: there is none, or several.
     """
-    from okf_compiler.settings import UserError
+    from okf_compiler.errors import UserError
 
     files = [file for file in sorted((folder / "steps").glob("*.jsonl")) if run_id in file.stem]
     if run_id == "last" and not files:

@@ -27,7 +27,8 @@ from okf_agent.downloads.fetch import (
     sha256_of,
     silent,
 )
-from okf_compiler.settings import Settings, UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.settings import Settings
 
 LOCK = "okf-data.lock.json"
 HUB = ("HF_ENDPOINT", "https://huggingface.co")

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 SYSTEM_FOLDER = Path("/usr/lib/postgresql")
 PROGRAMS = ("initdb", "pg_ctl", "postgres")

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from okf_agent.engines import Server
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 CONNECT_SECONDS = 10
 RECOVERY_SECONDS = 30

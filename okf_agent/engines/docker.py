@@ -16,7 +16,8 @@ import psycopg
 from okf_agent.engines import Progress, Server
 from okf_agent.engines.connection import ADMIN_PASSWORD, AGENT_PASSWORD, CONNECT_SECONDS, explain
 from okf_agent.engines.server import describe
-from okf_compiler.settings import Settings, UserError
+from okf_compiler.errors import UserError
+from okf_compiler.settings import Settings
 
 DATABASES = (
     "alien", "archeology", "credit", "cross_db", "crypto", "cybermarket", "disaster", "fake", "gaming", "insider",

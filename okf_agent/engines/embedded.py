@@ -38,7 +38,7 @@ from okf_agent.engines.binaries import (
     server_account,
 )
 from okf_agent.engines.pidfile import PidFile, alive, answering, end_orphans, forget_stale, read_pid_file
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 ADMIN = "postgres"
 PORT = 5432

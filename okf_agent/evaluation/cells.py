@@ -13,7 +13,7 @@ from okf_agent import knowledge
 from okf_agent.cell import LOCAL_MODE, Cell, cell_from, configured_cell
 from okf_agent.config import Config
 from okf_agent.models.providers import LOCAL, choose_model
-from okf_compiler.settings import UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
 
 SUFFIXES = (".yaml", ".yml", ".json")
 

@@ -9,8 +9,8 @@ from okf_agent.evaluation import figures
 from okf_agent.evaluation.figures import CellFigures
 from okf_agent.evaluation.report import interval, p_value, points
 from okf_agent.evaluation.store import Evaluation
+from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert
-from okf_compiler.settings import UserError, did_you_mean
 
 
 def compare(a: str, b: str) -> str:

@@ -20,7 +20,7 @@ from filelock import FileLock
 
 import okf_agent
 from okf_agent.records.trace import LOCK_SECONDS, append_line, read_steps
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 REGISTRY = "holdout.jsonl"
 PROMPTS = ("prompts",)

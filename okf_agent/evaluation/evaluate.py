@@ -43,7 +43,7 @@ from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.suites import Suite, Task, databases
 from okf_agent.evaluation.worker import Done, Job
 from okf_agent.prepare import Ready, Say
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 REPLIES = "replies"
 """The folder of kept replies, beside the evaluations."""

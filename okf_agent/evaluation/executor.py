@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 WAIT_SECONDS = 30
 """How long a scheduler and its first worker are waited for."""

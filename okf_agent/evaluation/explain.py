@@ -13,7 +13,7 @@ from okf_agent.evaluation.misses import READING_MODES, Case, Miss, classify
 from okf_agent.evaluation.navigation import Navigation, Needed, navigate, needed_concepts
 from okf_agent.evaluation.store import Evaluation
 from okf_compiler import bundle
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 class Explainer:

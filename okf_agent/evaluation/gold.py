@@ -13,7 +13,7 @@ from typing import Any
 from okf_agent.evaluation.suites import user
 from okf_agent.evaluation.suites.lines import Entry, read_entries
 from okf_agent.evaluation.suites.model import Suite
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 if TYPE_CHECKING:
     from okf_agent.evaluation.gold import Gold

@@ -18,7 +18,8 @@ from okf_agent.prepare import Ready
 from okf_agent.records.trace import versions
 from okf_compiler import profiling
 from okf_compiler.bundle import bundle_hash
-from okf_compiler.settings import Settings, UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.settings import Settings
 
 MODEL_KEYS = {"temperature", "max_tokens"}
 LIMIT_KEYS = {"max_steps", "max_seconds", "max_tokens", "max_cost_usd"}

@@ -16,7 +16,7 @@ from okf_agent.evaluation.scoring import Scoring
 from okf_agent.evaluation.suites import databases
 from okf_agent.evaluation.worker import Job
 from okf_agent.prepare import quiet
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 def score_file(

@@ -14,8 +14,8 @@ from okf_agent.evaluation.figures import CellFigures, Explains, Scored
 from okf_agent.evaluation.pages import LIMITS, MOST_CHARS, Step, shortened, steps_of
 from okf_agent.evaluation.statistics import Interval
 from okf_agent.evaluation.store import Evaluation
+from okf_compiler.errors import UserError
 from okf_compiler.inert import inert, inert_lines
-from okf_compiler.settings import UserError
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -18,7 +18,7 @@ from okf_agent.evaluation.progress import Display
 from okf_agent.evaluation.store import Evaluation, Key, Line, key_of
 from okf_agent.evaluation.suites.model import Task
 from okf_agent.evaluation.worker import Done, Job
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 GLANCE = 0.2
 """Seconds between two looks at the display while nothing ends."""

@@ -11,8 +11,8 @@ from okf_agent.evaluation.figures import Explains, Scored
 from okf_agent.evaluation.pages import shortened, steps_of
 from okf_agent.evaluation.report import dollars, number
 from okf_agent.evaluation.store import Evaluation
+from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert, inert_lines
-from okf_compiler.settings import UserError, did_you_mean
 
 MOST_CHARS = 12_000
 """Of the steps of one run."""

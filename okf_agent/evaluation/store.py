@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from okf_agent.config import Config
 from okf_agent.records.trace import RUNS_FILE, append_line, parse_line, read_steps
-from okf_compiler.settings import UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
 
 FACTS_FILE = "eval.json"
 SCORES_FILE = "scores.jsonl"

@@ -19,7 +19,7 @@ from okf_agent.evaluation.store import Key
 from okf_agent.evaluation.suites.model import Task
 from okf_agent.prepare import quiet
 from okf_agent.run import Event
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from okf_agent.config import Config
 from okf_agent.tasks import list_tasks
 from okf_compiler import bundle as bundles
+from okf_compiler.errors import UserError
 from okf_compiler.inert import inert
-from okf_compiler.settings import UserError
 
 EXAMPLES = 3
 

@@ -19,8 +19,9 @@ from okf_agent.cell import Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.interactive.completions import known_names
 from okf_agent.interactive.reader import Completions, Reader, open_reader
+from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert_lines
-from okf_compiler.settings import UserError, did_you_mean, list_databases, no_database
+from okf_compiler.settings import list_databases, no_database
 
 if TYPE_CHECKING:
     from okf_agent.interactive.session_commands import Session

@@ -25,8 +25,9 @@ from okf_agent.results.terminal import Progress, close, console, show_asking, su
 from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.render import rows_view, shown_rows
+from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert
-from okf_compiler.settings import UserError, did_you_mean, list_databases
+from okf_compiler.settings import list_databases
 
 MAX_ROWS = 10_000
 """Rows that /rows shows at most; /save writes all."""

@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 
 from okf_agent.cell import Cell
 from okf_agent.tools import Tool, find_value
-from okf_compiler.settings import Documents, UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.settings import Documents
 
 
 @dataclass(frozen=True)

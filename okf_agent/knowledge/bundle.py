@@ -11,7 +11,7 @@ from okf_agent.knowledge import Knowledge, Sources
 from okf_agent.prompts import framing
 from okf_agent.search import signposts
 from okf_agent.tools import read_file
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 def prepare(question: str, sources: Sources) -> Knowledge:

@@ -18,8 +18,8 @@ from okf_agent.packing.choose import Chooser
 from okf_agent.search import named_values, ranking
 from okf_agent.search.named_values import Named
 from okf_compiler import profiling
+from okf_compiler.errors import UserError
 from okf_compiler.profiling import values
-from okf_compiler.settings import UserError
 from okf_compiler.tokens import tokens
 
 FRAMES_TOKENS = 40

@@ -7,7 +7,7 @@ from pathlib import Path
 from okf_agent import prompts
 from okf_agent.knowledge import Knowledge, Sources
 from okf_agent.prompts import framing
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 def prepare(_question: str, sources: Sources) -> Knowledge:

@@ -10,7 +10,7 @@ from okf_agent.bundles import cards
 from okf_agent.bundles.cards import ColumnCard, TableCard
 from okf_agent.knowledge import Knowledge, Sources
 from okf_agent.prompts import framing
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 _NAME = r'(?:"(?:[^"]|"")+"|[^\s".=]+)'
 _PAIR = re.compile(

@@ -14,7 +14,7 @@ from okf_agent.prompts import framing
 from okf_agent.search import signposts
 from okf_agent.tools import read_file, search
 from okf_compiler import bundle as bundles
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 def prepare(question: str, sources: Sources) -> Knowledge:

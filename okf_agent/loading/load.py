@@ -16,7 +16,8 @@ from psycopg import errors, sql
 from okf_agent.engines import Server
 from okf_agent.engines.connection import MissingDatabase, connect_admin, connect_agent
 from okf_agent.loading.dump import DumpError, Statement, statements
-from okf_compiler.settings import DatabaseOverride, Documents, UserError
+from okf_compiler.errors import UserError
+from okf_compiler.settings import DatabaseOverride, Documents
 
 MARK = "okf-agent dump "
 """Begins the comment that a loaded database carries."""

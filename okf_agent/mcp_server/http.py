@@ -22,7 +22,7 @@ from okf_agent.mcp_server.guard import LOOPBACK, Guard, Rules, hosts
 from okf_agent.mcp_server.server import build
 from okf_agent.mcp_server.service import Service
 from okf_agent.mcp_server.tokens import VARIABLE, Tokens
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 logger = logging.getLogger(__name__)
 GRACE_SECONDS = 5

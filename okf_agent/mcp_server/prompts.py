@@ -10,7 +10,7 @@ import mcp_types as types
 from okf_agent import prompts
 from okf_agent.bundles import reading
 from okf_agent.mcp_server.served import Served
-from okf_compiler.settings import UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
 
 DATABASE = ("database", "The database; not needed where there is only one.", False)
 PROMPTS: Mapping[str, tuple[str, str, tuple[tuple[str, str, bool], ...]]] = {

@@ -24,7 +24,7 @@ from okf_agent.mcp_server.calls import STOP_PAUSE, STOP_SECONDS
 from okf_agent.records import trace
 from okf_agent.run import Event, Run, StopReason, ToolFinished, ToolStarted
 from okf_agent.tools import ToolResult
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 logger = logging.getLogger(__name__)
 REMEMBERED = 1000

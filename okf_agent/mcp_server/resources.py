@@ -9,7 +9,7 @@ import mcp_types as types
 
 from okf_agent.bundles import reading
 from okf_agent.mcp_server.served import Served
-from okf_compiler.settings import UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
 
 SCHEME = "okf"
 MARKDOWN = "text/markdown"

@@ -18,7 +18,8 @@ from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Context
 from okf_compiler import bundle as bundles
-from okf_compiler.settings import UserError, did_you_mean, list_databases
+from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.settings import list_databases
 
 
 @dataclass(eq=False)

@@ -28,7 +28,7 @@ from okf_agent.mcp_server.records import Records
 from okf_agent.mcp_server.served import Served, Stop
 from okf_agent.mcp_server.tokens import Meter, Tokens
 from okf_agent.tools import ToolResult
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 from okf_compiler.tokens import tokens
 
 logger = logging.getLogger(__name__)

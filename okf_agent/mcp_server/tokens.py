@@ -19,7 +19,7 @@ from pathlib import Path
 
 from okf_agent import prompts
 from okf_agent.config import McpSection
-from okf_compiler.settings import UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
 
 VARIABLE = "OKF_MCP_TOKENS"
 LEAST_CHARS = 16

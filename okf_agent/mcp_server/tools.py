@@ -30,7 +30,7 @@ from okf_agent.tools import (
     search,
     unknown_tool,
 )
-from okf_compiler.settings import UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
 
 logger = logging.getLogger(__name__)
 WITH_DATABASE = frozenset({"run_sql"})

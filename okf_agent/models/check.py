@@ -11,7 +11,7 @@ from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply
 from okf_agent.models.arguments import ArgumentError, parse_arguments
 from okf_agent.models.providers import LOCAL
 from okf_agent.tools import run_sql
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 def main(arguments: list[str] | None = None) -> int:

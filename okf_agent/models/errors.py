@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from okf_agent.models.providers import provider_of
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 SECRET_TEXT = re.compile(r"\b(sk-|nvapi-|gsk_|AIza|Bearer )[\w.-]{8,}")

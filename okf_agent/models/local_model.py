@@ -31,7 +31,7 @@ from pathlib import Path
 import filelock
 
 from okf_agent.models.weights import CODER, Progress, Weights, cache_folder, ensure_weights, progress_bar, silent
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 __all__ = [
     "CONTEXT_TOKENS",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import filelock
 import platformdirs
 
 from okf_agent.downloads.fetch import CHUNK, Progress, SourceError, progress_bar, sha256_of, silent
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 __all__ = ["CODER", "Progress", "Weights", "cache_folder", "ensure_weights", "progress_bar", "silent"]
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from okf_agent.records.trace import RUNS_FILE, append_line, parse_line
 from okf_agent.run import Answered, event_from_json
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 FEEDBACK_FILE = "feedback.jsonl"
 BLOCK = 1 << 18

@@ -38,7 +38,7 @@ from okf_agent.run import (
     event_from_json,
     event_to_json,
 )
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 RUNS_FILE = "runs.jsonl"
 LOCK_SECONDS = 30

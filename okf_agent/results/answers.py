@@ -15,8 +15,8 @@ from okf_agent.results import chart, grounds
 from okf_agent.results.grounds import Grounds, Rule
 from okf_agent.run import Run
 from okf_agent.sql.render import rows_view, shown_rows
+from okf_compiler.errors import UserError
 from okf_compiler.inert import inert
-from okf_compiler.settings import UserError
 
 MAX_RULES = 6
 """Rules whose definitions are shown beside an answer; /why shows all."""

@@ -23,8 +23,8 @@ from okf_agent.results.grounds import Grounds
 from okf_agent.results.one_object import INTERRUPTED, OneObject
 from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
+from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert
-from okf_compiler.settings import UserError, did_you_mean
 
 SUFFIXES: Mapping[str, Format] = {
     ".csv": "csv", ".json": "json", ".md": "markdown", ".markdown": "markdown", ".txt": "table",

@@ -23,8 +23,8 @@ from filelock import Timeout
 from okf_agent.search import text, words
 from okf_agent.search.store import FIELDS, BrokenIndex, Stamp, Store, guarded, scan
 from okf_compiler import swap
+from okf_compiler.errors import UserError
 from okf_compiler.inert import inert
-from okf_compiler.settings import UserError
 
 TITLE_BOOST = 2.0
 """What a word counts for in a title."""

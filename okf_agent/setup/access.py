@@ -14,7 +14,7 @@ from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import AGENT_PASSWORD, connect_admin, connect_agent
 from okf_agent.setup.target import Reached
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 PASSWORD_BYTES = 24
 EVERYONE = "-- What follows takes rights from everyone else too."

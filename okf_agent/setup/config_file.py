@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from dotenv import dotenv_values
 
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 Keys = tuple[str, ...]
 _PLAIN = re.compile(r"[\w.:/@%+=,~-]+")

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import okf_agent
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 CONTENTS = (".env.example", "PROVIDERS.md", "bundles/compiled/shop", "config.yaml", "data/shop", "docker-compose.yml")
 """What a workspace gets, each whole or not at all. `pyproject.toml` puts them into the wheel, below okf_agent/demo."""

@@ -14,8 +14,8 @@ from okf_agent.config import Config
 from okf_agent.engines.connection import MissingDatabase, explain
 from okf_agent.engines.server import PLACE_VARIABLES, place
 from okf_compiler.connections import parse_url
+from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.postgres import connect
-from okf_compiler.settings import UserError, did_you_mean
 
 KEPT = {
     "service": "PGSERVICE",

@@ -16,7 +16,7 @@ from okf_agent.models.arguments import quote
 from okf_agent.run import Answer
 from okf_agent.sql.database import QueryResult
 from okf_agent.tools.grounding import Evidence
-from okf_compiler.settings import did_you_mean
+from okf_compiler.errors import did_you_mean
 
 
 class Queries(Protocol):

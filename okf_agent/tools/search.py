@@ -11,7 +11,7 @@ from okf_agent.prompts import framing
 from okf_agent.search import index as search_index
 from okf_agent.search.index import Match
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 MAX_RESULTS = 8
 

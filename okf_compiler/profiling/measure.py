@@ -10,13 +10,13 @@ from typing import Any
 import psycopg
 from psycopg import errors, sql
 
+from okf_compiler.errors import UserError
 from okf_compiler.model import Database
 from okf_compiler.postgres import Row
 from okf_compiler.profiling import json_paths, lists, queries
 from okf_compiler.profiling.facts import ColumnProfile, TableProfile
 from okf_compiler.profiling.store import shows
 from okf_compiler.profiling.targets import SAMPLED_KINDS, Relation, Target, column_targets
-from okf_compiler.settings import UserError
 
 CELLS = 5_000_000
 """Cells whose different values one query counts: they are sorted, and the role's disk for that is limited."""

@@ -13,13 +13,13 @@ from typing import Any
 import psycopg
 from filelock import FileLock, Timeout
 
+from okf_compiler.errors import UserError
 from okf_compiler.model import Database
 from okf_compiler.profiling import facts, foreign_keys, measure, store, values
 from okf_compiler.profiling.facts import ForeignKeyProfile, Profile, TableProfile
 from okf_compiler.profiling.measure import Limits, TableMeasured
 from okf_compiler.profiling.targets import Relation, relations
 from okf_compiler.readers import catalogue
-from okf_compiler.settings import UserError
 
 GOES_ON_FOR = timedelta(days=1)
 """How long a profile that was broken off can be taken up again: after that its tables would be of different times."""

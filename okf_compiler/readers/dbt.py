@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from okf_compiler.draft import Draft, DraftTable
+from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, Place, Problem, Source
 from okf_compiler.readers.dbt_metrics import add_metrics
 from okf_compiler.readers.dbt_project import JINJA, Project, entries, flag
 from okf_compiler.readers.dbt_semantics import read_semantic_models
 from okf_compiler.readers.dbt_tests import add_constraints, add_tests
-from okf_compiler.settings import UserError
 from okf_compiler.text_files import read_text
 from okf_compiler.yaml_text import Entry, YamlError, parse
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from okf_compiler.draft import Draft
+from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, Place, Problem, Rule, Source
-from okf_compiler.settings import UserError
 from okf_compiler.text_files import read_text
 
 SOURCE_ID = "metadata"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from okf_compiler.draft import Draft, DraftTable
+from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, ForeignKey, Place, Problem, Source
-from okf_compiler.settings import UserError
 from okf_compiler.text_files import DELIMITERS, Row, is_delimiter_line, read_text, rows
 
 SOURCE_ID = "dictionary"

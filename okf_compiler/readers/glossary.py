@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from okf_compiler.errors import UserError
 from okf_compiler.model import Database, Place, Problem, Rule, Source
 from okf_compiler.names import slug
 from okf_compiler.rules import index
-from okf_compiler.settings import UserError
 from okf_compiler.text_files import DELIMITERS, is_delimiter_line, read_text, rows
 from okf_compiler.yaml_text import Entry, Items, YamlError, parse
 

@@ -12,7 +12,7 @@ from support.workspace import ACTIVE, QUESTION, Workspace
 from okf_agent.cell import KNOWLEDGE, SWITCHES, Cell, cell_from, choose_cell, configured_cell
 from okf_agent.config import load_config
 from okf_agent.knowledge import MODES
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 def test_every_mode_has_its_line_of_help() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from okf_agent.config import load_config
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 CONFIG = """\
 model:

@@ -10,7 +10,8 @@ from support import hubs
 
 from okf_agent import prompts
 from okf_agent.knowledge import MODES, Sources, prepare
-from okf_compiler.settings import Documents, UserError
+from okf_compiler.errors import UserError
+from okf_compiler.settings import Documents
 
 
 @pytest.fixture

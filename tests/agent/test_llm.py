@@ -21,7 +21,7 @@ from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply
 from okf_agent.models import check as model_check
 from okf_agent.models.errors import redact
 from okf_agent.run import Message
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 # LiteLLM's own use of pydantic, when it reads a stream.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")

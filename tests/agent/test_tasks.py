@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from okf_agent.tasks import find_task, list_tasks
-from okf_compiler.settings import UserError, load_settings
+from okf_compiler.errors import UserError
+from okf_compiler.settings import load_settings
 
 
 def write(file: Path, *entries: object) -> None:

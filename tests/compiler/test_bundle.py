@@ -14,8 +14,8 @@ from support.documents import write_documents
 
 from okf_compiler import frontmatter
 from okf_compiler.bundle import Concept, load, parse, render, resolve, save
+from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
-from okf_compiler.settings import UserError
 from okf_compiler.validate import validate
 
 

@@ -14,7 +14,8 @@ from support.databases import made, url
 
 from okf_agent.engines import Server, embedded
 from okf_compiler.connections import read_live, with_connection
-from okf_compiler.settings import UserError, load_settings
+from okf_compiler.errors import UserError
+from okf_compiler.settings import load_settings
 
 SHOP = Path(__file__).parents[2] / "data" / "shop"
 NAME = "connections_test"

@@ -9,8 +9,8 @@ from support.documents import RULES, write_documents
 
 from okf_compiler.bundle import load
 from okf_compiler.compile import compile
+from okf_compiler.errors import UserError
 from okf_compiler.report import Report
-from okf_compiler.settings import UserError
 from okf_compiler.validate import validate
 
 OVERLAY = """\

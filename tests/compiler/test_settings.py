@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from okf_compiler.settings import UserError, did_you_mean, find_documents, find_root, list_databases, load_settings
+from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.settings import find_documents, find_root, list_databases, load_settings
 
 
 def workspace(root: Path, config: str = "") -> Path:

@@ -17,7 +17,7 @@ from okf_agent.evaluation.suites.model import Suite, Task
 from okf_agent.evaluation.verdict import Verdict
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
-from okf_compiler.settings import UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from okf_agent.llm import Model

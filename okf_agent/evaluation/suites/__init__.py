@@ -10,7 +10,8 @@ from okf_agent.config import Config
 from okf_agent.evaluation.suites import bird, defog, livesqlbench, pins, shop, user
 from okf_agent.evaluation.suites.databases import check_rows, configured
 from okf_agent.evaluation.suites.model import Kind, Suite, SuiteDatabase, Task
-from okf_compiler.settings import Settings, UserError, did_you_mean
+from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.settings import Settings
 
 __all__ = [
     "SUITES", "Kind", "Listed", "Suite", "SuiteDatabase", "Task",

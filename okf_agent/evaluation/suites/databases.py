@@ -19,7 +19,8 @@ from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
 from okf_agent.loading.dump import DumpError, statements
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
-from okf_compiler.settings import MEANINGS_SUFFIX, RULES_SUFFIX, SCHEMA_SUFFIX, DatabaseOverride, UserError
+from okf_compiler.errors import UserError
+from okf_compiler.settings import MEANINGS_SUFFIX, RULES_SUFFIX, SCHEMA_SUFFIX, DatabaseOverride
 
 MADE = Path(".okf") / "evaluation"
 

@@ -17,7 +17,7 @@ from okf_agent.config import Config
 from okf_agent.downloads.suites import LOCK
 from okf_agent.evaluation.suites.model import Suite, digest
 from okf_agent.sql.database import Database
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 COMMITTED = Path(__file__).parent / "pinned"
 

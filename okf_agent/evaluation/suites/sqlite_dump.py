@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from okf_agent.evaluation.suites.model import digest
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 FORMAT = 1
 """Of what is written: another one is converted again."""

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from okf_agent.evaluation.suites.lines import Entry, read_entries
 from okf_agent.evaluation.suites.model import Suite, SuiteDatabase, Task
-from okf_compiler.settings import Settings, UserError, did_you_mean, list_databases
+from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.settings import Settings, list_databases
 
 IDS = ("id", "task_id", "question_id", "instance_id")
 DATABASES = ("database", "db_id", "db_name")

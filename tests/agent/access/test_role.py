@@ -23,8 +23,8 @@ from okf_agent.engines import Server, embedded
 from okf_agent.engines.binaries import clean_environment, find_programs, server_account
 from okf_agent.engines.connection import connect_admin
 from okf_compiler.connections import hidden_columns
+from okf_compiler.errors import UserError
 from okf_compiler.readers import catalogue
-from okf_compiler.settings import UserError
 
 DATABASE = "role_lab"
 

@@ -13,7 +13,7 @@ from support.endpoint import Endpoint, Scripted, calls, error, submit, text
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
 
 from okf_agent.results.one_object import OneObject
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 BY_STATE = "SELECT order_state, count(*) AS orders FROM orders GROUP BY 1 ORDER BY 1"
 SERIES = "SELECT g AS id, CASE WHEN g % 2 = 0 THEN NULL ELSE 'é' || g END AS note FROM generate_series(1, {}) AS g"

@@ -14,7 +14,7 @@ from okf_agent.engines import Server, reach
 from okf_agent.engines.connection import connect_admin
 from okf_agent.engines.docker import DATABASES, SECRETS, wait_for
 from okf_agent.models.providers import PROVIDERS
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 IMAGE = "shawnxxh/bird-interact-postgresql@sha256:1ae45d7aa5d64dd8eb82e4058f56b4b9625d5035b9b9dc0d2afa0295d9d3053c"

@@ -22,7 +22,7 @@ from support.folders import let_enter
 from okf_agent.engines import Server, embedded
 from okf_agent.engines.connection import connect_admin
 from okf_agent.engines.pidfile import read_pid_file
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
 as_root = pytest.mark.skipif(not IS_ROOT, reason="only root may act as another user")

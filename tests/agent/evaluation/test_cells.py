@@ -10,7 +10,7 @@ import pytest
 from okf_agent.cell import Cell
 from okf_agent.config import load_config
 from okf_agent.evaluation.cells import choose
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 MODEL = "openai/scripted"
 CELLS = {"usual": {}, "bare": {"knowledge": "pack", "rules": False}, "small": {"model": "openai/small"}}

@@ -13,7 +13,7 @@ from okf_agent.evaluation.explain import Explainer
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.show import show
 from okf_agent.evaluation.store import Evaluation
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,7 +11,7 @@ import okf_agent
 from okf_agent.cell import Cell
 from okf_agent.evaluation import contamination
 from okf_agent.evaluation.contamination import REGISTRY, configuration, marks, saw_holdout
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 PLUMBING = {
     f"okf_agent.{name}" for name in ("prepare", "config", "cell", "run", "llm", "models.providers", "access.hidden")

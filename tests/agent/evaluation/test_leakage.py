@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from okf_agent.evaluation.leakage import Secret, scan, stop_on
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 PROMPTS = ROOT / "okf_agent" / "prompts"

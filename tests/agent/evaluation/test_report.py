@@ -13,7 +13,7 @@ from support.eval_folders import HOSTILE, Size, make_evaluation, write_lines
 from okf_agent.evaluation import contamination, figures, report
 from okf_agent.evaluation.pages import LIMITS, Part, Step, shortened, steps_of
 from okf_agent.evaluation.store import Evaluation
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SMALL = Size(tasks=31, result_chars=300)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from okf_agent.evaluation.store import Evaluation
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 
 def line(run_id: str, task: str = "t1", reason: str = "submitted", repeat: int = 1, **more: Any) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from okf_agent.evaluation.scorers import predictions
 from okf_agent.evaluation.suites import sqlite_dump
 from okf_agent.evaluation.transpile import to_postgres
 from okf_agent.sql.database import Database
-from okf_compiler.settings import DatabaseSection, UserError, find_documents
+from okf_compiler.errors import UserError
+from okf_compiler.settings import DatabaseSection, find_documents
 
 PROJECT = Path(__file__).parents[3]
 

@@ -17,12 +17,12 @@ from okf_agent.packing.shape import SMALL, Shape, large
 from okf_agent.packing.write import Writer, sections
 from okf_compiler import bundle
 from okf_compiler.concepts import concepts
+from okf_compiler.errors import UserError
 from okf_compiler.link import link
 from okf_compiler.model import Column, Database, ForeignKey, JsonField, Rule, Table
 from okf_compiler.names import assign
 from okf_compiler.profiling import ColumnProfile, ForeignKeyProfile, Profile, TableProfile, store, values
 from okf_compiler.profiling.values import IndexedColumn
-from okf_compiler.settings import UserError
 from okf_compiler.tokens import tokens
 
 

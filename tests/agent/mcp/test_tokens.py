@@ -11,7 +11,8 @@ from okf_agent.mcp_server.pool import Pool
 from okf_agent.mcp_server.tokens import Meter, load
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
-from okf_compiler.settings import DatabaseSection, UserError
+from okf_compiler.errors import UserError
+from okf_compiler.settings import DatabaseSection
 
 SERVED = ("shop", "store")
 SECTION = McpSection.model_validate({"tokens": {"bob": {"databases": ["store"]}}})

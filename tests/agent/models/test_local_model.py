@@ -18,7 +18,7 @@ from okf_agent.ask import Workspace
 from okf_agent.config import Price, load_config
 from okf_agent.models import local_model
 from okf_agent.models.weights import CODER, cache_folder
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 SERVE = """
 import sys, time

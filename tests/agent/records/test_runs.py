@@ -20,7 +20,7 @@ from okf_agent.records import runs
 from okf_agent.records.runs import Wanted
 from okf_agent.records.trace import RUNS_FILE, Header, Recorder, append_line
 from okf_agent.run import Answer, Answered, ModelReplied, Notice, Run, StepStarted, Told, ToolFinished, Usage
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 ROWS = (("north", "4"), ("south", None), ("south", None))
 

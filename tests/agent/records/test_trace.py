@@ -28,7 +28,7 @@ from okf_agent.records.trace import (
     read_steps,
 )
 from okf_agent.run import Answer, Answered, ModelReplied, Run, StepStarted, ToolFinished, Usage
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes, limits and signals")
 EVENTS = (
@@ -174,7 +174,7 @@ from pathlib import Path
 from okf_agent.config import TraceSection
 from okf_agent.run import Run, Notice
 from okf_agent.records.trace import Header, Recorder
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 header = Header(database="d", model="m", question="q", mode="raw")
 try:
     with Recorder(Path(sys.argv[1]), header, TraceSection()) as recorder:

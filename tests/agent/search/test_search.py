@@ -22,7 +22,7 @@ from okf_agent.search import index as search_index
 from okf_agent.search import text, words
 from okf_agent.tools import Context, search
 from okf_compiler.bundle import load
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 SHOP = ROOT / "bundles" / "compiled" / "shop"

@@ -11,7 +11,7 @@ import yaml
 from dotenv import dotenv_values
 
 from okf_agent.setup.config_file import add_variables, set_keys
-from okf_compiler.settings import UserError
+from okf_compiler.errors import UserError
 
 WANTED = {("database", "engine"): "server", ("databases", "pagila", "rules"): ["data/pagila/glossary.yaml"]}
 NEW = "databases:\n  pagila:\n    rules: [data/pagila/glossary.yaml]\n"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, ForeignKey, Rule, Table
 from okf_compiler.readers.dbt import read
-from okf_compiler.settings import UserError
 
 REAL = {
     # tables, columns, foreign keys, rules by type

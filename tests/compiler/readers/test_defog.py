@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from okf_compiler.errors import UserError
 from okf_compiler.readers.defog import read
-from okf_compiler.settings import UserError
 
 REAL = {
     "academic": (15, 42, 0),

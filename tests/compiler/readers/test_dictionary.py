@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, ForeignKey, Place, Table
 from okf_compiler.readers.dictionary import read
-from okf_compiler.settings import UserError
 
 
 def dictionary(folder: Path, text: str | bytes, name: str = "dict.csv") -> Database:

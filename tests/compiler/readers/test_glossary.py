@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from okf_compiler.errors import UserError
 from okf_compiler.model import Database, Place, Rule
 from okf_compiler.readers.glossary import read
-from okf_compiler.settings import UserError
 
 ACTIVE = ("active-customer", "Active customer", "ordered in 90 days")
 

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from okf_compiler.errors import UserError
 from okf_compiler.readers import dictionary, glossary
-from okf_compiler.settings import UserError
 
 TEXT = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufeff\u2028\u2029"), min_size=1, max_size=30
