@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
+from okf_agent import prompts
 from okf_agent.bundles.cards import Cards, ColumnCard, RuleCard, TableCard
 from okf_agent.packing.rank import Scores
 from okf_agent.packing.shape import Shape
@@ -20,6 +21,8 @@ from okf_compiler.tokens import tokens
 
 RULES_SHARE = 0.4
 """Of the tokens, what rules may take where not everything fits; those that the question names may take more."""
+NAMED_SHARE = 0.9
+"""The same for rules that the question names, and where neighbours do not fill the rest."""
 MAX_TABLES = 2
 """Tables taken for their score where neither a rule nor the question names one, by a shape that does not fill."""
 PLAIN = 0.5
@@ -75,10 +78,21 @@ class Chooser:
         named = [path for path in self.scores.named_rules if path in self.known.rules]
         for path in (*named, *self._near_rules(len(named))):
             wider = _with_dependencies(self.known, [*(rule.path for rule in taken), path])
-            share = 0.9 if path in named else RULES_SHARE
-            if not self.shape.fill or self._rules_cost(wider) <= self.budget * share:
+            share = NAMED_SHARE if path in named or not self.shape.fill else RULES_SHARE
+            if self._rules_cost(wider) <= self.budget * share:
                 taken = wider
+        if named and not any(rule.path in named for rule in taken):
+            taken = [self._cut_rule(self.known.rules[named[0]]), *taken]
         return taken
+
+    def _cut_rule(self, rule: RuleCard) -> RuleCard:
+        """A rule that does not fit with what it builds on, itself cut where it must be: left out, it would be guessed."""
+        kept = rule.definition
+        while kept and tokens(self.writer.rule(replace(rule, definition=kept))) > self.budget * NAMED_SHARE / 2:
+            kept = kept[: len(kept) * 3 // 4]
+        if left_out := len(rule.definition) - len(kept):
+            kept += " " + prompts.say("pack_rule_cut", count=f"{left_out:,}")
+        return replace(rule, path=f"{rule.path}#cut", definition=kept)
 
     def _near_rules(self, named: int) -> list[str]:
         """Rules that the question does not name and that are near it, fewer of them the more are named."""
@@ -240,21 +254,21 @@ def _speaks(column: ColumnCard, heard: frozenset[str]) -> bool:
 
 def _with_dependencies(known: Cards, paths: Iterable[str]) -> list[RuleCard]:
     """The rules, each behind those it builds on."""
-    done: dict[str, RuleCard | None] = {}
-
-    def add(path: str) -> None:
+    done: dict[str, RuleCard] = {}
+    seen: set[str] = set()
+    stack = [(path, False) for path in reversed([*paths])]
+    while stack:  # a chain may be longer than Python calls may be deep
+        path, is_ready = stack.pop()
         rule = known.rules.get(path)
-        if path in done or rule is None:
-            return
-        done[path] = None  # on the way: a circle ends here
-        for other in rule.depends_on:
-            add(other)
-        del done[path]
-        done[path] = rule
-
-    for path in paths:
-        add(path)
-    return [rule for rule in done.values() if rule]
+        if rule is None:
+            continue
+        if is_ready:
+            done[path] = rule
+        elif path not in seen:
+            seen.add(path)  # on the way: a circle ends here
+            stack.append((path, True))
+            stack += [(other, False) for other in reversed(rule.depends_on)]
+    return [*done.values()]
 
 
 def _uses(known: Cards, rule: RuleCard) -> Iterator[tuple[str, list[str]]]:

@@ -224,6 +224,31 @@ def test_what_is_chosen_stays_within_its_budget(zoo: Path, form: Shape) -> None:
         assert tokens("".join(_sections(chosen, form))) <= budget + frames, budget
 
 
+def _ruled(folder: Path, *rules: Rule) -> Path:
+    database = Database("zoo", (_table("animals", Column("animal_id", "integer"), Column("mass", "numeric")),), rules)
+    written = concepts(database, link(database), assign(database))
+    bundle.save(folder, {f"{concept.id}.md": bundle.render(concept) for concept in written})
+    return folder
+
+
+def _rule(key: int, name: str, definition: str, *depends_on: str) -> Rule:
+    return Rule(str(key), name, "domain_knowledge", "", definition, depends_on)
+
+
+@pytest.mark.parametrize("model", ["x", "local"])
+def test_rules_of_any_length_and_number_fit(tmp_path: Path, model: str) -> None:
+    """The longest there is, the longest chain, and circles: the rule that is named is there, and the limit is kept."""
+    chain = [_rule(n, f"Link {n}", f"step {n}", str(n + 1)) for n in range(1_500)]
+    circle = [_rule(1, "Link 0", "the circle's first", "2"), _rule(2, "Link 1", "its second", "1", "2")]
+    for number, rules in enumerate([[_rule(1, "Link 0", "mass over 500. " * 8_000)], chain, circle]):
+        folder = _ruled(tmp_path / str(number), *rules)
+        sources = Sources("zoo", bundle=folder, cell=Cell(model, "pack"), pack_tokens=1_500)
+        text = "\n".join(prepare("pack", "How many animals are Link 0?", sources).sections)
+        assert "- Link 0: " in text and "CREATE TABLE animals" in text
+        assert tokens(text) < 3_200
+        assert ("more characters of this rule do not fit" in text) == (number == 0)
+
+
 def test_the_same_question_gives_the_same_prompt(zoo: Path) -> None:
     question = "State of heavy animals, tickets, keepers and roof class"
     assert _sections(_choose(zoo, question)) == _sections(_choose(zoo, question))

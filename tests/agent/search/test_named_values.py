@@ -101,8 +101,8 @@ def test_values_of_a_question(index: ValueIndex, question: str, found: dict[str,
         "〈〉",
         "＂＂",
         "``",
-    ]
-    + ["''"],
+        "''",
+    ],
 )
 def test_quotation_marks_of_all_scripts(index: ValueIndex, marks: str) -> None:
     (named,) = named_in(f"Wie viele {marks[0]}SHIPPED{marks[1]} gibt es", index)
