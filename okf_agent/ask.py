@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from okf_agent import agent, knowledge, llm
+from okf_agent.bundles import measured
 from okf_agent.cell import Cell
 from okf_agent.config import Config, Price
 from okf_agent.models import local_model
@@ -20,6 +21,7 @@ from okf_agent.run import Event, Limits, Message, Question, Run
 from okf_agent.tools import Context, Queries
 from okf_compiler.bundle import bundle_hash
 from okf_compiler.errors import UserError
+from okf_compiler.profiling.store import PROFILE
 from okf_compiler.settings import Documents
 
 LOCAL_NAME = "openai/local"
@@ -191,18 +193,23 @@ def ask(asked: Asked, cell: Cell, workspace: Workspace, on_event: Callable[[Even
 
 
 def sources_of(
-    config: Config, database: str, documents: Documents | None, bundle: Path, cell: Cell
+    config: Config, database: str, documents: Documents | None, bundle: Path, cell: Cell, say: Say
 ) -> knowledge.Sources:
-    """Where a cell finds its knowledge of a database; the profile only where it is shown."""
+    """Where a cell finds its knowledge of a database; the profile only where it is shown.
+
+    A profile that cannot be read, or is of another database, is as good as none: `say` is told.
+    """
     profiles = config.settings.profiles / database
-    measured = profiles if profiles.is_dir() else None
+    if problem := measured.problem(profiles, database, config.settings.hidden(database)):
+        say(problem)
+    found = profiles if (profiles / PROFILE).is_file() and not problem else None
     return knowledge.Sources(
         database,
         documents,
         bundle,
-        measured if cell.profiles else None,
+        found if cell.profiles else None,
         cell,
-        values=measured,
+        values=found,
         hide=config.settings.hidden(database),
         pack_tokens=config.agent.pack_tokens,
     )
@@ -233,7 +240,7 @@ def _run(
     ready = workspace.ready(asked.database, say)
     read = bundle_hash(ready.bundle) if cell.knowledge in knowledge.READ_BUNDLE else None
     recorder.update(bundle_hash=read, unsafe_role=bool(ready.unsafe))
-    sources = sources_of(config, asked.database, ready.documents, ready.bundle, cell)
+    sources = sources_of(config, asked.database, ready.documents, ready.bundle, cell, say)
     text = f"{asked.text}\n\n{asked.hint}" if cell.hints and asked.hint else asked.text
 
     def both(event: Event) -> None:

@@ -35,6 +35,19 @@ def note(folder: Path | None, hide: Sequence[str] = ()) -> str:
     return text.note(profile) if profile else ""
 
 
+def problem(folder: Path, database: str, hide: Sequence[str] = ()) -> str:
+    """Why what was measured of a database cannot be shown, and what to do; "" where it can, or nothing was."""
+    if not (folder / PROFILE).is_file():
+        return ""
+    profile = _load(folder, tuple(hide))
+    again = f"It is left out: `okf-compiler profile {database}` measures anew."
+    if profile is None:
+        return f"{folder / PROFILE} cannot be read, or is of another version. {again}"
+    if profile.database != database:
+        return f"{folder / PROFILE} was measured in {profile.database}, not in {database}. {again}"
+    return ""
+
+
 def _columns(table: TableProfile) -> Iterator[str]:
     for column in table.columns.values():
         if said := text.facts(column):

@@ -70,7 +70,7 @@ def see(config: Config, database: str, question: str, cell: Cell, bundle: Path |
         UserError: there is no such database or bundle, or it lacks what the mode needs.
     """
     folder, documents = find_bundle(config, database, bundle, say)
-    sources = sources_of(config, database, documents, folder, cell)
+    sources = sources_of(config, database, documents, folder, cell, say)
     if sources.values is None and (cell.profiles or cell.values or cell.find_value):
         say(f"Nothing was measured in {database}: `okf-compiler profile {database}` does, for profiles and values")
     context = context_of(config, sources, _Unasked() if _has_content(config, documents) else None)

@@ -86,7 +86,7 @@ class Chooser:
         return taken
 
     def _cut_rule(self, rule: RuleCard) -> RuleCard:
-        """A rule that does not fit with what it builds on, itself cut where it must be: left out, it would be guessed."""
+        """A rule that does not fit with what it builds on, itself cut where it must be: else it would be guessed."""
         kept = rule.definition
         while kept and tokens(self.writer.rule(replace(rule, definition=kept))) > self.budget * NAMED_SHARE / 2:
             kept = kept[: len(kept) * 3 // 4]

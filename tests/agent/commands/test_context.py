@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,30 @@ def test_it_needs_neither_key_nor_server(tmp_path: Path, monkeypatch: pytest.Mon
     assert "This database has no content here" in without.stdout
     wrong = run_inside("context", "--db", "shpo", cwd=tmp_path)
     assert (wrong.returncode, "did you mean 'shop'?" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"version": 1', "cannot be read"),
+        ('{"version": 0}', "cannot be read, or is of another version"),
+        (
+            '{"version": 1, "database": "other", "measured_at": "2026-01-01", "tables": [], "foreign_keys": [], '
+            '"unmeasured": {}}',
+            "was measured in other, not in shop",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["pack", "bundle"])
+def test_a_profile_that_is_not_this_database_s_is_left_out(
+    workspace: Workspace, mode: str, content: str, said: str
+) -> None:
+    folder = workspace.root / "bundles" / "profiles" / "shop"
+    folder.mkdir(parents=True)
+    try:
+        (folder / "profile.json").write_text(content, encoding="utf-8")
+        shown = workspace.agent("context", QUESTION, "--knowledge", mode, script=[])
+    finally:
+        shutil.rmtree(folder)
+    assert shown.returncode == 0 and "measured in the data" not in shown.stdout
+    assert said in shown.stderr and "`okf-compiler profile shop`" in shown.stderr
