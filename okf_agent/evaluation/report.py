@@ -102,6 +102,7 @@ def _content(
         "difficulties": _names(known, "difficulty"),
         "databases": _names(known, "database"),
         "unscored": _unscored(cells),
+        "remarks": _remarks(evaluation.facts, cells),
         "other_scores": any(c.mean("soft_f1") is not None or c.judged is not None for c in cells),
         "reading": [cell for cell in cells if any(run.run.get("files_opened") for run in cell.runs)],
         "plots": {
@@ -155,6 +156,29 @@ def _unscored(cells: Sequence[CellFigures]) -> str:
     if reasons == {"no gold"}:
         return "Nothing is scored: this suite has no gold here."
     return f"Nothing is scored: {'; '.join(sorted(reasons - {''})) or 'the runs wait for it'}."
+
+
+def _remarks(facts: Mapping[str, Any], cells: Sequence[CellFigures]) -> list[str]:
+    """What a reader of the figures has to know, a sentence each."""
+    wanted = len(facts.get("tasks") or ()) * len(facts.get("cells") or ()) * int(facts.get("repeat") or 1)
+    done = sum(len(cell.runs) for cell in cells)
+    waiting = sum(not run.score for cell in cells for run in cell.runs)
+    found = [f"Not finished: {done} of {wanted} runs are done."] if done < wanted else []
+    found += [f"{waiting} runs are not scored yet."] if waiting else []
+    if outside := facts.get("out_of_scope"):
+        found.append(f"{outside} management tasks of the suite change the database: not asked, and not counted.")
+    found += map(str, facts.get("notes") or ())
+    for cell in cells:
+        if cell.gold_errors:
+            found.append(f"{cell.name}: gold fails in {cell.gold_errors} of {len(cell.runs)} runs: not counted.")
+        if cell.cost_unknown:
+            found.append(f"{cell.name}: the cost of {cell.cost_unknown} of {len(cell.runs)} runs is not known.")
+        if cell.cached_calls:
+            found.append(
+                f"{cell.name}: {cell.cached_calls} calls were answered by kept replies, at no cost and in no time: its "
+                "cost and seconds are lower than those of a fresh run."
+            )
+    return found
 
 
 def _names(cells: Sequence[CellFigures], field: str) -> list[str]:

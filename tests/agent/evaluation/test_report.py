@@ -189,6 +189,27 @@ def test_steps_that_are_gone_and_unknown_costs_are_no_error(tmp_path: Path) -> N
     assert html.count("<svg") == 2  # seconds and misses; neither cost nor tokens are known
 
 
+def test_what_the_figures_leave_out_is_said(tmp_path: Path) -> None:
+    folder = make_evaluation(tmp_path / "part", Size(tasks=2))
+    facts = json.loads((folder / "eval.json").read_text(encoding="utf-8"))
+    facts |= {"out_of_scope": 3, "notes": ["Gold is of <yesterday>."]}
+    (folder / "eval.json").write_text(json.dumps(facts), encoding="utf-8")
+    lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text(encoding="utf-8").splitlines()]
+    kept = [line | {"cached_calls": 2} for line in lines[:-1]]
+    write_lines(folder / "runs.jsonl", kept)
+    write_lines(folder / "scores.jsonl", [])
+    html, markdown = (path.read_text(encoding="utf-8") for path in report.write(folder))
+    wanted = len(facts["tasks"]) * len(facts["cells"]) * facts.get("repeat", 1)
+    for text in (
+        f"Not finished: {len(kept)} of {wanted} runs are done.",
+        f"{len(kept)} runs are not scored yet.",
+        "3 management tasks of the suite",
+        "calls were answered by kept replies",
+    ):
+        assert text in html and text in markdown
+    assert "Gold is of &lt;yesterday&gt;." in html
+
+
 def test_no_run_no_report(tmp_path: Path) -> None:
     folder = make_evaluation(tmp_path / "empty", Size(tasks=1, repeat=1))
     write_lines(folder / "runs.jsonl", [])

@@ -243,7 +243,7 @@ def test_gold_that_fails_is_said_at_the_end_and_in_the_report(lab: Lab) -> None:
     assert run_inside("eval", "report", "bad", cwd=lab.root).returncode == 0
     report = (lab.load("bad").folder / "report.md").read_text("utf-8")
     assert "Nothing is scored: every gold query fails." in report
-    assert "gold fails in 1 of 1 runs" in report
+    assert "pack: gold fails in 1 of 1 runs: not counted." in report
 
 
 def test_what_was_measured_is_part_of_the_configuration(lab: Lab) -> None:
