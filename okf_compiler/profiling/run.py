@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -76,6 +77,8 @@ def profile(
         raise UserError(f"{name} is being profiled by another process.") from None
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror or error}.") from None
+    except sqlite3.Error as error:  # of the value index: a full disk among them
+        raise UserError(f"{folder} cannot be written: {error}.") from None
 
 
 class _Run:

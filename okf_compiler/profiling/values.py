@@ -76,14 +76,17 @@ class ValueIndex:
         """Raises sqlite3.DatabaseError: not an index of this version."""
         uri = f"{file.resolve().as_uri()}?mode=ro&immutable=1"
         self._sql = sqlite3.connect(uri, uri=True, check_same_thread=False)
-        if self._sql.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+        try:
+            if self._sql.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+                raise sqlite3.DatabaseError(f"{file} is no value index of this version")
+            self._columns = {
+                number: (table, column, bool(sampled))
+                for number, table, column, sampled in self._sql.execute("SELECT id, tab, col, sampled FROM columns")
+                if shows(hide, table, column)
+            }
+        except sqlite3.DatabaseError:
             self._sql.close()
-            raise sqlite3.DatabaseError(f"{file} is no value index of this version")
-        self._columns = {
-            number: (table, column, bool(sampled))
-            for number, table, column, sampled in self._sql.execute("SELECT id, tab, col, sampled FROM columns")
-            if shows(hide, table, column)
-        }
+            raise
 
     def find(self, text: str, limit: int = 20) -> list[Hit]:
         """The values that `text` may mean, the best first: exact, in another case, nearly so spelt, as a word inside.

@@ -103,6 +103,17 @@ def test_errors_say_what_to_do(arguments: list[str], status: int, said: str, tmp
     assert not (tmp_path / "bundles" / "profiles" / "people" / "profile.json").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of a file")
+def test_a_disk_that_is_full_is_told_and_the_next_call_goes_on(source: str, tmp_path: Path) -> None:
+    """A limit on file sizes stops the value index, which is the largest file, as a full disk would."""
+    arguments = ["profile", "people", "--from", source, "--hide", "b_slow"]
+    limited = ["sh", "-c", 'ulimit -f 16; exec "$@"', "sh", str(SCRIPTS / "okf-compiler"), *arguments]
+    failed = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1 and "cannot be written" in failed.stderr and "Traceback" not in failed.stderr
+    again = run("okf-compiler", *arguments, cwd=tmp_path)
+    assert again.returncode == 0 and "Measured before the interruption" in again.stdout
+
+
 def test_two_at_once_are_one(source: str, tmp_path: Path) -> None:
     folder = tmp_path / "bundles" / "profiles" / "people"
     folder.mkdir(parents=True)
