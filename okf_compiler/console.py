@@ -9,6 +9,7 @@ import sys
 
 import click
 
+from okf_compiler.errors import UserError
 from okf_compiler.inert import inert_lines
 
 _SECRET_IN_URL = re.compile(r"([a-z][a-z0-9+.-]*:/{1,2}[^\s/:@]*:)\S*(?=@)", re.IGNORECASE)
@@ -42,13 +43,9 @@ def run(commands: click.Group) -> None:
     except OSError as error:
         click.echo(f"Cannot write the output: {error.strerror or error}.", err=True)
         sys.exit(1)
-    except Exception as error:
-        # Known to this file by its shape, so that --help need not import the settings.
-        status = getattr(error, "status", None)
-        if not isinstance(status, int):
-            raise
+    except UserError as error:
         click.echo(inert_lines(without_passwords(str(error))), err=True)
-        sys.exit(status)
+        sys.exit(error.status)
 
 
 def without_passwords(message: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -12,6 +11,8 @@ import psycopg
 from okf_agent.sql.query_error import PASSING, QueryError
 from okf_agent.sql.refusals import NEVER
 from okf_agent.sql.sql_text import significant
+from okf_compiler.errors import near_names
+from okf_compiler.sql_names import sql_name
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 """Rows of a query over the catalogue, run as the same role: (query, *parameters)."""
@@ -170,9 +171,9 @@ def _readable_columns(message: str, ask: Ask) -> list[str]:
     columns: dict[str, list[str]] = {}
     for table, column in ask(PARTLY):
         if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", message):
-            columns.setdefault(table, []).append(quote_name(column))
+            columns.setdefault(table, []).append(sql_name(column))
     return [
-        f"Of {quote_name(table)} the role may read these columns: {', '.join(names)}. Name them; the others, and *, "
+        f"Of {sql_name(table)} the role may read these columns: {', '.join(names)}. Name them; the others, and *, "
         "will never be allowed."
         for table, names in columns.items()
     ]
@@ -195,7 +196,7 @@ def _names_at(error: psycopg.Error, sql: str) -> list[str]:
 
 def _near_tables(names: list[str], ask: Ask) -> list[str]:
     tables = {
-        quote_name(name) if visible == "t" else f"{quote_name(schema)}.{quote_name(name)}": name
+        sql_name(name) if visible == "t" else f"{sql_name(schema)}.{sql_name(name)}": name
         for schema, name, visible in ask(TABLES)
     }
     if not tables:
@@ -216,15 +217,15 @@ def _near_columns(names: list[str], sql: str, ask: Ask) -> list[str]:
     mine = [(table, column) for table, column in rows if table in used]
     for candidates in (mine, rows):
         near = near_names(wanted, (column for _, column in candidates), 3)
-        found = [f"{quote_name(t)}.{quote_name(c)}" for t, c in candidates if c in near]
+        found = [f"{sql_name(t)}.{sql_name(c)}" for t, c in candidates if c in near]
         if found:
             return [f"Nearest columns: {', '.join(found[:8])}."]
     return [_column_list(table, mine) for table in dict.fromkeys(t for t, _ in mine)][:3]
 
 
 def _column_list(table: str, columns: Iterable[tuple[str, str]]) -> str:
-    names = [quote_name(c) for t, c in columns if t == table]
-    return f"Columns of {quote_name(table)}: {', '.join(names[:60])}{' …' if len(names) > 60 else ''}."
+    names = [sql_name(c) for t, c in columns if t == table]
+    return f"Columns of {sql_name(table)}: {', '.join(names[:60])}{' …' if len(names) > 60 else ''}."
 
 
 def _near_functions(names: list[str], ask: Ask) -> list[str]:
@@ -248,37 +249,3 @@ def _enum_labels(message: str, ask: Ask) -> list[str]:
         for name, values in labels.items()
         if name in names
     ]
-
-
-def near_names(name: str, known: Iterable[str], most: int) -> list[str]:
-    """The names nearest to `name`, in any case, nearest first."""
-    by_lower: dict[str, str] = {}
-    for other in known:
-        by_lower.setdefault(other.lower(), other)
-    near = difflib.get_close_matches(name.lower(), by_lower, n=most, cutoff=0.6)
-    return [by_lower[n] for n in near]
-
-
-def quote_name(name: str) -> str:
-    """A name as it must be written in SQL.
-
-    >>> quote_name("Order ID")
-    '"Order ID"'
-    """
-    if re.fullmatch(r"[a-z_][a-z0-9_$]*", name) and name not in _RESERVED:
-        return name
-    return '"' + name.replace('"', '""') + '"'
-
-
-_RESERVED = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
-        current_date current_role current_time current_timestamp current_user default deferrable desc distinct do
-        else end except false fetch for foreign from grant group having in initially intersect into lateral
-        leading limit localtime localtimestamp not null offset on only or order placing primary references
-        returning select session_user some symmetric table then to trailing true union unique user using variadic
-        when where window with""",
-    )
-)

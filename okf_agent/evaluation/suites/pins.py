@@ -18,6 +18,7 @@ from okf_agent.downloads.suites import LOCK
 from okf_agent.evaluation.suites.model import Suite, digest
 from okf_agent.sql.database import Database
 from okf_compiler.errors import UserError
+from okf_compiler.sql_names import sql_name
 
 COMMITTED = Path(__file__).parent / "pinned"
 
@@ -82,8 +83,7 @@ def measured(suite: Suite, databases: Mapping[str, Database]) -> Mapping[str, An
 
 
 def _count(database: Database, schema: str, table: str) -> int:
-    name = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, table))
-    return int(str(database.run(f"SELECT count(*) FROM {name}").rows[0][0]))
+    return int(str(database.run(f"SELECT count(*) FROM {sql_name(schema)}.{sql_name(table)}").rows[0][0]))
 
 
 def _dump_digest(suite: Suite, database: str) -> str | None:

@@ -403,6 +403,22 @@ def test_messages_say_what_helps_next(database: Database, sql: str, words: list[
     assert refused.value.never == worded
 
 
+def test_a_hint_quotes_every_name_that_needs_it(params: dict[str, Any], admin: psycopg.Connection[Any]) -> None:
+    reserved = [row[0] for row in admin.execute("SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')")]
+    columns = ", ".join(f'"{word}" int' for word in reserved)
+    admin.execute(f"CREATE TABLE keywords ({columns}); GRANT SELECT ON keywords TO reader")
+    try:
+        with limited(params) as database:
+            for word in reserved:
+                with pytest.raises(QueryError) as refused:
+                    database.run(f'SELECT "{word}_" FROM keywords')
+                ours = str(refused.value).rpartition("Nearest columns: ")[2]
+                assert f'keywords."{word}"' in ours
+                assert "keywords." not in ours.replace('keywords."', "")
+    finally:
+        admin.execute("DROP TABLE keywords")
+
+
 def test_partitions_are_not_listed(database: Database) -> None:
     with pytest.raises(QueryError) as refused:
         database.run("SELECT * FROM measurement_2024")
