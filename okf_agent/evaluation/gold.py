@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from okf_agent.entries import Entry, read_entries
 from okf_agent.evaluation.suites import user
-from okf_agent.evaluation.suites.lines import Entry, read_entries
 from okf_agent.evaluation.suites.model import Suite
 from okf_compiler.errors import UserError
 

@@ -13,9 +13,10 @@ from typing import Any
 from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.evaluation import contamination
-from okf_agent.evaluation.suites.model import Suite, Task
+from okf_agent.evaluation.suites.model import Suite
 from okf_agent.prepare import Ready
 from okf_agent.records.trace import versions
+from okf_agent.tasks import Task
 from okf_compiler import profiling
 from okf_compiler.bundle import bundle_hash
 from okf_compiler.errors import UserError, did_you_mean

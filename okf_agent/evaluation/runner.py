@@ -16,8 +16,8 @@ from okf_agent.cell import Cell
 from okf_agent.evaluation.executor import Workers
 from okf_agent.evaluation.progress import Display
 from okf_agent.evaluation.store import Evaluation, Key, Line, key_of
-from okf_agent.evaluation.suites.model import Task
 from okf_agent.evaluation.worker import Done, Job
+from okf_agent.tasks import Task
 from okf_compiler.errors import UserError
 
 GLANCE = 0.2

@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from okf_agent.entries import read_entries
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.results import Result, fetch, seconds
 from okf_agent.evaluation.scorers import bird, defog, judge, knowledge, livesqlbench, refusal, rows, ties
 from okf_agent.evaluation.scorers.lenient import forgive
 from okf_agent.evaluation.scorers.model import Scorer
-from okf_agent.evaluation.suites.lines import read_entries
-from okf_agent.evaluation.suites.model import Suite, Task
+from okf_agent.evaluation.suites.model import Suite
 from okf_agent.evaluation.verdict import Verdict
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
+from okf_agent.tasks import Task
 from okf_compiler.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from pathlib import Path
 from okf_agent.config import Config
 from okf_agent.evaluation.suites import bird, defog, livesqlbench, pins, shop, user
 from okf_agent.evaluation.suites.databases import check_rows, configured
-from okf_agent.evaluation.suites.model import Kind, Suite, SuiteDatabase, Task
+from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
+from okf_agent.tasks import TASK_FILES, Task
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import Settings
 
 __all__ = [
-    "SUITES", "Kind", "Listed", "Suite", "SuiteDatabase", "Task",
+    "SUITES", "Listed", "Suite", "SuiteDatabase", "Task",
     "check_pins", "check_rows", "configured", "listed", "load", "names",
 ]  # fmt: skip
 
@@ -35,12 +36,11 @@ class Known:
 
 
 _LITE, _FULL, _LARGE = "livesqlbench-base-lite", "livesqlbench-base-full", "livesqlbench-large"
-_TASKS = livesqlbench.TASK_FILES
 SUITES: Mapping[str, Known] = {
     "shop": Known(shop.load, ("shop",), ("tasks.jsonl",), "`okf-agent init --demo`"),
-    _LITE: Known(livesqlbench.load, (_LITE,), _TASKS),
-    _FULL: Known(livesqlbench.load, (_FULL, f"{_FULL}-v1"), _TASKS),
-    _LARGE: Known(livesqlbench.load, (_LARGE, f"{_LARGE}-v1"), _TASKS),
+    _LITE: Known(livesqlbench.load, (_LITE,), TASK_FILES),
+    _FULL: Known(livesqlbench.load, (_FULL, f"{_FULL}-v1"), TASK_FILES),
+    _LARGE: Known(livesqlbench.load, (_LARGE, f"{_LARGE}-v1"), TASK_FILES),
     "defog": Known(defog.load, ("defog",), (defog.TASKS_FILE,)),
     "bird-minidev": Known(bird.load, ("bird-minidev", "minidev", "MINIDEV"), bird.TASK_FILES),
     "bird-superhero": Known(

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from okf_agent.evaluation.suites.lines import read_entries
-from okf_agent.evaluation.suites.model import Suite, SuiteDatabase, Task
+from okf_agent.entries import read_entries
+from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
+from okf_agent.tasks import Task
 
 TASK_FILES = ("questions.json", "mini_dev_sqlite.json", "dev.json")
 

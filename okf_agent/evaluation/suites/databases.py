@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from okf_agent.config import Config
 from okf_agent.evaluation.suites import pins, sqlite_dump
@@ -21,6 +20,7 @@ from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_compiler.errors import UserError
 from okf_compiler.settings import MEANINGS_SUFFIX, RULES_SUFFIX, SCHEMA_SUFFIX, DatabaseOverride
+from okf_compiler.sql_names import sql_name
 
 MADE = Path(".okf") / "evaluation"
 
@@ -46,8 +46,8 @@ def configured(suite: Suite, config: Config) -> Config:
         if database.columns and dump:
             _write_documents(database, dump, made / database.name)
             roots.append(made)
-        if dump or database.schema:
-            overrides[database.name] = _override(overrides.get(database.name), dump, database.schema)
+        if dump:
+            overrides[database.name] = _with_dump(overrides.get(database.name), dump)
     data_roots = tuple(dict.fromkeys((*roots, *settings.data_roots)))
     return replace(config, settings=replace(settings, data_roots=data_roots, databases=overrides))
 
@@ -60,7 +60,7 @@ def check_rows(suite: Suite, database: Database) -> tuple[str, ...]:
     """
     short = []
     for table, expected in _expected(suite, database.name).items():
-        name = ".".join('"' + part.replace('"', '""') + '"' for part in table.split(".", 1))
+        name = ".".join(map(sql_name, table.split(".", 1)))
         try:
             found = database.run(f"SELECT count(*) FROM {name}").rows[0][0]
         except QueryError as error:
@@ -81,14 +81,9 @@ def _expected(suite: Suite, name: str) -> Mapping[str, int]:
     return sqlite_dump.row_counts(source) if source else {}
 
 
-def _override(before: DatabaseOverride | None, dump: Path | None, schema: str | None) -> DatabaseOverride:
-    """What the suite says of one database, over what config.yaml says of it."""
-    values: dict[str, Any] = before.model_dump(by_alias=True) if before else {}
-    if dump:
-        values["dump"] = dump.resolve()
-    if schema:
-        values["schema"] = schema
-    return DatabaseOverride.model_validate(values)
+def _with_dump(before: DatabaseOverride | None, dump: Path) -> DatabaseOverride:
+    """What config.yaml says of one database, with the suite's dump."""
+    return (before or DatabaseOverride()).model_copy(update={"dump": dump.resolve()})
 
 
 def _write_documents(database: SuiteDatabase, dump: Path, folder: Path) -> None:

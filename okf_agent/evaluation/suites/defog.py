@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from okf_agent.evaluation.suites.lines import read_entries
-from okf_agent.evaluation.suites.model import Suite, SuiteDatabase, Task
+from okf_agent.entries import read_entries
+from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
+from okf_agent.tasks import Task
 
 TASKS_FILE = "tasks.jsonl"
 UNANSWERABLE = "idk"
 """Begins the ids of questions that cannot be answered."""
 ASKS_ORDER = re.compile(r"\b(order|sort|arrange)\b", re.IGNORECASE)
-SCHEMAS = {"ewallet": "consumer_div"}
 
 
 def load(name: str, folder: Path) -> Suite:

@@ -7,14 +7,12 @@ suite runs unscored. Management tasks change the database and are out of scope f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from okf_agent.evaluation.suites.lines import Entry, read_entries
-from okf_agent.evaluation.suites.model import Kind, Suite, SuiteDatabase, Task
+from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
+from okf_agent.tasks import TASK_FILES, read_tasks
 
 GOLD_FILE = "gold.jsonl"
-TASK_FILES = ("livesqlbench_data.jsonl", "tasks.jsonl")
 OTHER_DUMPS = {"mental_health": "mental_healths_full.sql"}
 """Base-Full's dump that is not called after its database."""
 
@@ -26,7 +24,7 @@ def load(name: str, folder: Path) -> Suite:
         UserError: a line that is no task.
     """
     tasks_file = next(file for file in (folder / each for each in TASK_FILES) if file.is_file())
-    tasks = tuple(_tasks(tasks_file))
+    tasks = tuple(read_tasks(tasks_file))
     gold = next((file for file in _gold_files(folder)), tasks_file)
     files = {tasks_file.name: tasks_file, gold.name: gold}
     databases = []
@@ -39,22 +37,6 @@ def load(name: str, folder: Path) -> Suite:
         name=name, tasks=tasks, scorer="livesqlbench", databases=tuple(databases),
         gold=gold, gold_format="livesqlbench", files=files,
     )  # fmt: skip
-
-
-def _tasks(file: Path) -> Iterator[Task]:
-    for entry in read_entries(file):
-        yield Task(
-            id=entry.text("instance_id"),
-            database=entry.text("selected_database"),
-            question=entry.text("query"),
-            difficulty=entry.text("difficulty_tier", default=""),
-            kind=_kind(entry),
-            ordered=bool((entry.values.get("conditions") or {}).get("order")),
-        )
-
-
-def _kind(entry: Entry) -> Kind:
-    return "management" if entry.text("category", default="Query").lower() == "management" else "query"
 
 
 def _gold_files(folder: Path) -> list[Path]:

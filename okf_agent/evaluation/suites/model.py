@@ -6,26 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-Kind = Literal["query", "management"]
-
-
-@dataclass(frozen=True)
-class Task:
-    """One question of a suite, as a model may see it."""
-
-    id: str
-    database: str
-    question: str
-    difficulty: str = ""
-    """The suite's own word for it: Simple, moderate, a category; "" where it has none."""
-    kind: Kind = "query"
-    """A management task changes the database: out of scope for a role that can only read."""
-    ordered: bool = False
-    """The order of the rows is part of the answer."""
-    hint: str = ""
-    """The benchmark's evidence, empty unless a cell with `hints` asked for it: `gold.hints(suite)`."""
+from okf_agent.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -40,9 +22,7 @@ class SuiteDatabase:
     sqlite: Path | None = None
     """A SQLite file with its content, converted on the way in."""
     columns: tuple[Path, ...] = ()
-    """Data dictionaries: then its tables are read from the server's catalogue."""
-    schema: str | None = None
-    """The PostgreSQL schema its tables live in, where the dump does not say."""
+    """Data dictionaries: then its documents are made of them and of the tables of its dump."""
 
 
 @dataclass(frozen=True)

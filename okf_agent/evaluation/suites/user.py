@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from okf_agent.evaluation.suites.lines import Entry, read_entries
-from okf_agent.evaluation.suites.model import Suite, SuiteDatabase, Task
+from okf_agent.entries import Entry, read_entries
+from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
+from okf_agent.tasks import Task
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import Settings, list_databases
 
