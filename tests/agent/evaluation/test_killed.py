@@ -27,7 +27,7 @@ from okf_agent.evaluation.store import Evaluation
 pytestmark = pytest.mark.slow
 
 TASKS = 300
-CELLS = "bundle,raw,pack"
+CELLS = "schema,raw,pack"
 KILLS = 5
 SEED = 7
 ITS_OWN = {"run_id", "started_at", "seconds", "model_seconds", "database_seconds", "rate_limit_wait_seconds"}
