@@ -59,7 +59,7 @@ def _joins(profile: Profile, name: str) -> Iterator[str]:
     for key in profile.foreign_keys:
         if name in (key.table, key.other_table) and (said := text.join_facts(key)):
             columns = ", ".join(key.columns)
-            yield f"- join by {framing.one_line(f'{key.table}.{columns}')}: {said}"
+            yield f"- join by {framing.one_line(f'{key.table}.{columns}')}: {framing.one_line(said)}"
 
 
 def _load(folder: Path, hide: tuple[str, ...]) -> Profile | None:

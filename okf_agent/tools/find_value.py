@@ -10,6 +10,7 @@ from okf_agent import prompts
 from okf_agent.bundles import measured
 from okf_agent.prompts import framing
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
+from okf_compiler.inert import inert
 from okf_compiler.profiling import values
 from okf_compiler.profiling.store import VALUES
 from okf_compiler.profiling.text import quoted
@@ -66,7 +67,7 @@ def _values(hit: Hit) -> dict[str, Any]:
 
 def describe(text: str, hits: Sequence[Hit]) -> str:
     """What a text stands for: a line for it, and one a column and spelling."""
-    return "\n".join([f"{quoted(text)}:", *(f"  {line(hit)}" for hit in hits)])
+    return "\n".join([f"{quoted(text)}:", *(f"  {inert(line(hit))}" for hit in hits)])
 
 
 def line(hit: Hit) -> str:
