@@ -5,14 +5,15 @@ Every step looks first and does only what is missing, so that it is safe to repe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from okf_agent.access import role
 from okf_agent.access.doctor import unsafe_role
 from okf_agent.bundles import freshness as sources
-from okf_agent.config import Config
+from okf_agent.config import Config, load_config
 from okf_agent.engines import Server, reach
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
@@ -118,6 +119,22 @@ def load_content(
     for missed in role.ensure_role(server, name, config):
         say(f"Not done for {config.settings.database.agent_user}: {missed}")
     return True
+
+
+def configured_parameters(name: str) -> Mapping[str, Any]:
+    """Connect parameters of the role that can only read, with the content of the database `name` loaded: what
+    okf-compiler reads as `--from configured`, by the entry point in pyproject.toml.
+
+    Raises:
+        UserError: config.yaml is broken, its server cannot be reached, or it has no such content.
+    """
+    config = load_config()
+    server = reach(config)
+    if not load_content(config, server, name, list_databases(config.settings).get(name), quiet):
+        raise UserError(
+            f"There is no content of {name} on the server, and no dump of it. Name a database with --from postgresql://…"
+        )
+    return server.agent
 
 
 def _announce(name: str, dump: Path | None, say: Say) -> load.Progress:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -18,6 +18,8 @@ from okf_compiler.settings import Settings
 
 Result = TypeVar("Result")
 CONFIGURED = "configured"
+SERVER = "okf_compiler.server"
+"""Entry points of this group give connect parameters for a database's name."""
 SECRETS = ("password", "sslpassword", "passfile")
 """Parameters that no message may show."""
 
@@ -101,23 +103,14 @@ def redact(text: str, secrets: Sequence[str]) -> str:
 def _configured(name: str) -> Mapping[str, Any]:
     """Connect parameters of the role that can only read, on the workspace's server, its content loaded.
 
-    Which server that is, and how it is started, only the agent knows: it is asked by name, as the compiler works
-    without it too.
+    Which server that is, and how it is started, only the agent knows. The compiler works without it, so the agent
+    offers this as an entry point of the group SERVER.
     """
+    offered = [*entry_points(group=SERVER, name=CONFIGURED)]
+    if not offered:
+        raise UserError(f"`{CONFIGURED}` needs okf_agent, which is not installed with this okf-compiler.")
     try:
-        config_module = importlib.import_module("okf_agent.config")
-        engines = importlib.import_module("okf_agent.engines")
-        prepare = importlib.import_module("okf_agent.prepare")
-    except ImportError as error:
+        reach: Callable[[str], Mapping[str, Any]] = offered[0].load()
+    except (ImportError, AttributeError) as error:
         raise UserError(f"`{CONFIGURED}` needs okf_agent, which cannot be imported: {error}") from None
-    from okf_compiler.settings import list_databases
-
-    config = config_module.load_config()
-    server = engines.reach(config)
-    documents = list_databases(config.settings).get(name)
-    if not prepare.load_content(config, server, name, documents, prepare.quiet):
-        raise UserError(
-            f"There is no content of {name} on the server, and no dump of it. Name a database with --from postgresql://…"
-        )
-    parameters: Mapping[str, Any] = server.agent
-    return parameters
+    return reach(name)

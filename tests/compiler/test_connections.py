@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import pytest
 from support.command import run
 from support.databases import made, url
 
+import okf_compiler
+from okf_agent import prepare
 from okf_agent.engines import Server, embedded
-from okf_compiler.connections import read_live, with_connection
+from okf_compiler.connections import CONFIGURED, SERVER, read_live, with_connection
 from okf_compiler.errors import UserError
 from okf_compiler.settings import load_settings
 
@@ -125,6 +129,15 @@ def test_a_live_database_needs_a_plain_name(workspace: Path, name: str, status: 
 def test_a_database_that_is_not_there_is_named(workspace: Path, params: dict[str, Any]) -> None:
     with pytest.raises(UserError, match='database "nowhere" does not exist'):
         read_live(url(params, "nowhere"), "fruit", load_settings(workspace))
+
+
+def test_the_agent_offers_its_server_and_the_compiler_imports_nothing_of_it() -> None:
+    (offered,) = entry_points(group=SERVER, name=CONFIGURED)
+    assert offered.load() is prepare.configured_parameters
+    files = [*Path(okf_compiler.__file__).parent.rglob("*.py")]
+    assert [f.name for f in files if re.search(r"(import|from) okf_agent|[\"']okf_agent", f.read_text("utf-8"))] == [
+        "launch.py"
+    ]
 
 
 @pytest.mark.slow
