@@ -15,21 +15,24 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from okf_agent.evaluation.sql_shape import Condition, Shape, parse
+from okf_agent.evaluation.verdict import Difference
 
 LIMITS = ("step_limit", "time_limit", "token_limit", "cost_limit", "no_tool_calls")
 READING_MODES = ("bundle", "search")
 """Modes in which the model chooses what it reads."""
-FORGIVEN = {
+FORGIVEN: Mapping[Difference, str] = {
     "column order": "wrong output columns",
     "extra columns": "wrong output columns",
-    "duplicates": "wrong grain or join",
-    "row order": "order",
     "ties": "order",
     "letter case": "wrong value",
     "spaces": "wrong value",
+    "number as text": "wrong value",
+    "date as text": "wrong value",
+    "date with time": "wrong value",
     "last digit": "formula differs",
+    "declined by a constant": "wrongly answered",
 }
-"""What the lenient verdict forgave (scorers/lenient.py) -> the class of the miss; the first one found counts."""
+"""What the lenient verdict forgave -> the class of the miss; the first one found counts."""
 SHOWN = 4
 
 

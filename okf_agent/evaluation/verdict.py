@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+Difference: TypeAlias = Literal[
+    "column order",
+    "extra columns",
+    "ties",
+    "letter case",
+    "spaces",
+    "number as text",
+    "date as text",
+    "date with time",
+    "last digit",
+    "declined by a constant",
+]
+"""What the lenient verdict forgives: scorers/lenient.py and scorers/refusal.py say when."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +36,8 @@ class Verdict:
     """Why it is not right, in words; "" where it is."""
     gold_error: str = ""
     """Why the gold query gave nothing to compare with: then the run is not counted."""
-    differences: tuple[str, ...] = ()
-    """What the lenient verdict forgave: column order, extra columns, row order, ties, letter case, last digit, …"""
+    differences: tuple[Difference, ...] = ()
+    """What the lenient verdict forgave."""
     knowledge_recall: float | None = None
     """Of the rules the task needs, the part that the run opened; None where that is not known."""
     knowledge_precision: float | None = None

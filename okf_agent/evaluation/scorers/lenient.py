@@ -3,14 +3,14 @@
 Forgiven, each under its name in `differences`:
 
 - `column order`; `extra columns` beside gold's, where the rows are as many and those of gold's columns are the same;
-- `letter case` and `spaces` around a text; `number as text` ('12' for 12); `date with time` (midnight
-  for the day); `date as text`;
+- `letter case` and `spaces` around a text; `number as text` ('12' for 12); `date as text`; `date with time` (midnight
+  for the day);
 - `last digit`: numbers that differ by no more than one unit of the last decimal place that both show, and by no more
   than one part in a hundred. Whole numbers must be equal;
 - `ties`: where gold sorts, rows with equal sort keys in another order, and other rows of the last tie under a LIMIT.
 
-Results past 20,000 rows are compared by the strict rule alone. Never forgiven: another
-number of rows, NULL for a value, a percentage for a fraction, the order that was asked for.
+Never forgiven: another number of rows, NULL for a value, a percentage for a fraction, the order that was asked for,
+and anything in a result of more than MOST_ROWS rows.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from itertools import groupby, islice
 
 from okf_agent.evaluation.results import Result
 from okf_agent.evaluation.values import Row, Value, sort_key
+from okf_agent.evaluation.verdict import Difference
 
 MOST_ROWS = 20_000
 """Rows past which nothing is forgiven: near values in long results take minutes to find."""
@@ -42,8 +43,10 @@ class Keyed:
     offset: int = 0
 
 
-def forgive(gold: Result, predicted: Result, ordered: bool, keyed: Keyed | None = None) -> tuple[str, ...] | None:
-    """The names of what was forgiven, () where nothing had to be; None where the prediction is wrong.
+def forgive(
+    gold: Result, predicted: Result, ordered: bool, keyed: Keyed | None = None
+) -> tuple[Difference, ...] | None:
+    """The names of what was forgiven, () where nothing had to be; None where the prediction is wrong, or too long.
 
     `keyed` is needed to forgive ties; without it rows must be gold's own.
     """
@@ -59,9 +62,13 @@ def forgive(gold: Result, predicted: Result, ordered: bool, keyed: Keyed | None 
     return None
 
 
-def _of_columns(places: Sequence[int], width: int) -> set[str]:
-    names = {"column order"} if list(places) != sorted(places) else set()
-    return names | ({"extra columns"} if width > len(places) else set())
+def _of_columns(places: Sequence[int], width: int) -> set[Difference]:
+    found: set[Difference] = set()
+    if list(places) != sorted(places):
+        found.add("column order")
+    if width > len(places):
+        found.add("extra columns")
+    return found
 
 
 def _matchings(gold: Result, predicted: Result) -> Iterator[tuple[int, ...]]:
@@ -95,7 +102,7 @@ def _column(rows: Sequence[Row], place: int) -> list[Value]:
     return sorted((row[place] for row in rows), key=_loose_key)
 
 
-def _rows(gold: Sequence[Row], predicted: Sequence[Row], ordered: bool, keyed: Keyed | None) -> set[str] | None:
+def _rows(gold: Sequence[Row], predicted: Sequence[Row], ordered: bool, keyed: Keyed | None) -> set[Difference] | None:
     """What had to be forgiven for the rows to be the same; None if they are not."""
     found = _in_order(gold, predicted) if ordered else _same_bag(gold, predicted)
     if found is not None or keyed is None:
@@ -104,9 +111,9 @@ def _rows(gold: Sequence[Row], predicted: Sequence[Row], ordered: bool, keyed: K
     return None if tied is None else tied | {"ties"}
 
 
-def _tied(keyed: Keyed, predicted: Sequence[Row], ordered: bool) -> set[str] | None:
+def _tied(keyed: Keyed, predicted: Sequence[Row], ordered: bool) -> set[Difference] | None:
     """The same up to ties: in each run of equal keys any order, in the runs a LIMIT cuts any choice of rows."""
-    found: set[str] = set()
+    found: set[Difference] = set()
     left = list(predicted)
     end = keyed.offset + len(predicted)
     place = 0
@@ -126,13 +133,13 @@ def _tied(keyed: Keyed, predicted: Sequence[Row], ordered: bool) -> set[str] | N
     return found if not left else None
 
 
-def _inside(rows: Sequence[Row], tie: Sequence[Row], wanted: int) -> tuple[set[str], set[int]] | None:
+def _inside(rows: Sequence[Row], tie: Sequence[Row], wanted: int) -> tuple[set[Difference], set[int]] | None:
     """`wanted` of the rows that are rows of a tie, each of its own: what was forgiven, and their places; None where
     there are not so many, or too many to search."""
     if len(rows) * len(tie) > MOST_PAIRS:
         return None
     free = list(tie)
-    names: set[str] = set()
+    names: set[Difference] = set()
     taken: set[int] = set()
     for number, row in enumerate(rows):
         if len(taken) == wanted:
@@ -147,8 +154,8 @@ def _inside(rows: Sequence[Row], tie: Sequence[Row], wanted: int) -> tuple[set[s
     return (names, taken) if len(taken) == wanted else None
 
 
-def _in_order(gold: Iterable[Row], predicted: Iterable[Row]) -> set[str] | None:
-    found: set[str] = set()
+def _in_order(gold: Iterable[Row], predicted: Iterable[Row]) -> set[Difference] | None:
+    found: set[Difference] = set()
     for one, other in zip(gold, predicted, strict=True):
         near = _row_near(one, other)
         if near is None:
@@ -157,7 +164,7 @@ def _in_order(gold: Iterable[Row], predicted: Iterable[Row]) -> set[str] | None:
     return found
 
 
-def _same_bag(gold: Sequence[Row], predicted: Sequence[Row]) -> set[str] | None:
+def _same_bag(gold: Sequence[Row], predicted: Sequence[Row]) -> set[Difference] | None:
     """Both sorted, texts before numbers, since numbers may be off; else row by row where there are not too many."""
 
     def key(row: Row) -> tuple[object, ...]:
@@ -171,12 +178,12 @@ def _same_bag(gold: Sequence[Row], predicted: Sequence[Row]) -> set[str] | None:
     return paired[0] if paired else None
 
 
-def _all_near(one: Sequence[Value], other: Sequence[Value]) -> set[str] | None:
+def _all_near(one: Sequence[Value], other: Sequence[Value]) -> set[Difference] | None:
     return _in_order(zip(one), zip(other))
 
 
-def _row_near(gold: Row, predicted: Row) -> set[str] | None:
-    found: set[str] = set()
+def _row_near(gold: Row, predicted: Row) -> set[Difference] | None:
+    found: set[Difference] = set()
     for one, other in zip(gold, predicted, strict=True):
         if one == other:
             continue
@@ -187,7 +194,7 @@ def _row_near(gold: Row, predicted: Row) -> set[str] | None:
     return found
 
 
-def _near(gold: Value, predicted: Value) -> str | None:
+def _near(gold: Value, predicted: Value) -> Difference | None:
     """The name of a difference that does not matter; None if it does."""
     if isinstance(gold, str) and isinstance(predicted, str):
         if gold.strip() == predicted.strip():

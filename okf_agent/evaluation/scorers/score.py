@@ -14,7 +14,7 @@ from okf_agent.evaluation.scorers import bird, defog, judge, knowledge, livesqlb
 from okf_agent.evaluation.scorers.lenient import forgive
 from okf_agent.evaluation.scorers.model import Scorer
 from okf_agent.evaluation.suites.model import Suite
-from okf_agent.evaluation.verdict import Verdict
+from okf_agent.evaluation.verdict import Difference, Verdict
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tasks import Task
@@ -164,7 +164,7 @@ def _compare(
 
 def _forgiven(
     database: Database, references: Sequence[_Reference], predicted: Result, ordered: bool
-) -> tuple[str, ...] | None:
+) -> tuple[Difference, ...] | None:
     """What the lenient rule forgives; ties are looked at only where nothing else explains the difference."""
     for reference in references:
         found = forgive(reference.plain, predicted, ordered)
