@@ -357,19 +357,19 @@ def first_messages(question: Question, knowledge: Knowledge, context: Context) -
     asked for, everything is one message, and what is the same for many questions stands at its beginning.
     """
     knows = "\n\n".join(knowledge.sections)
+    text = f"{question.text}\n\n{knowledge.hints}" if knowledge.hints else question.text
     if knowledge.reply == "sql":
         content = prompts.say("content_none_sql") if context.database is None else ""
         asked = prompts.load(
-            knowledge.prompt, database=question.database, content=content, knowledge=knows, question=question.text
+            knowledge.prompt, database=question.database, content=content, knowledge=knows, question=text
         )
         return [*question.conversation, {"role": "user", "content": printable(framing.unmarked(asked))}]
     content = prompts.say("content_none" if context.database is None else "content_ready")
     system = prompts.load("instructions.md", database=question.database, content=content, knowledge=knows)
-    asked = f"{question.text}\n\n{knowledge.hints}" if knowledge.hints else question.text
     return [
         {"role": "system", "content": printable(framing.unmarked(system))},
         *question.conversation,
-        {"role": "user", "content": printable(framing.unmarked(asked))},
+        {"role": "user", "content": printable(framing.unmarked(text))},
     ]
 
 

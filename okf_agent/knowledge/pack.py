@@ -56,7 +56,11 @@ def prepare(question: str, sources: Sources) -> Knowledge:
         named = _shown(named, {table.title for table, _ in chosen.tables}, titles if cell.rules else "")
     sections = write.sections(writer, chosen.tables, chosen.rules, named)
     rules = tuple(section for section in sections if section.startswith("<rules>"))
-    return Knowledge("pack", sections, reply="sql", grounds=rules, prompt=form.prompt, repair=cell.repair)
+    first = [s for s in sections if not (form.rules_last and s.startswith(("<rules>", "<values>")))]
+    hints = "\n\n".join(section for section in sections if section not in first)
+    return Knowledge(
+        "pack", tuple(first), reply="sql", grounds=rules, hints=hints, prompt=form.prompt, repair=cell.repair
+    )
 
 
 def _named(question: str, sources: Sources) -> list[Named]:

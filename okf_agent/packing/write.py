@@ -88,7 +88,7 @@ class Writer:
         return f"- {inert(text.quoted(named.text))}: {inert('; '.join(map(find_value.line, named.hits)))}"
 
     def _line(self, start: str, column: ColumnCard, measured: ColumnProfile | None, mark: str = " --") -> str:
-        parts = [self._meaning(column.meaning), self._facts(measured) if measured else ""]
+        parts = [self._meaning(column.meaning), self._facts(measured, column.meaning) if measured else ""]
         comment = " | ".join(part for part in parts if part)
         return f"  {inert(start)}{mark} {inert(comment)}" if comment else f"  {inert(start)}"
 
@@ -98,7 +98,8 @@ class Writer:
         most = self.shape.meaning_chars
         return short if len(short) <= most else short[:most].rsplit(" ", 1)[0] + " …"
 
-    def _facts(self, column: ColumnProfile) -> str:
+    def _facts(self, column: ColumnProfile, meaning: str) -> str:
+        """What was measured; for a small model no values that the meaning names: said twice, they pass for asked."""
         if not self.shape.brief:
             return text.facts(column)
         parts = []
@@ -107,8 +108,9 @@ class Writer:
         if column.list_separator is not None:
             parts.append(prompts.say("pack_list"))
         short = column.low is None and column.empty is not None and column.distinct <= MAX_ENUM_DISTINCT
-        if short and column.examples and not column.unique:
-            parts.append("e.g. " + ", ".join(map(text.quoted, column.examples)))
+        examples = [] if column.unique else [*map(text.quoted, column.examples)]
+        if short and not all(example in meaning for example in examples):
+            parts.append("e.g. " + ", ".join(examples))
         return "; ".join(parts)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from okf_agent.bundles import cards
 from okf_agent.cell import Cell
-from okf_agent.knowledge import MODES, Sources, pack, prepare
+from okf_agent.knowledge import MODES, Knowledge, Sources, pack, prepare
 from okf_agent.packing.choose import Chooser, Chosen
 from okf_agent.packing.rank import rank
 from okf_agent.packing.shape import SMALL, Shape, large
@@ -243,7 +243,7 @@ def test_rules_of_any_length_and_number_fit(tmp_path: Path, model: str) -> None:
     for number, rules in enumerate([[_rule(1, "Link 0", "mass over 500. " * 8_000)], chain, circle]):
         folder = _ruled(tmp_path / str(number), *rules)
         sources = Sources("zoo", bundle=folder, cell=Cell(model, "pack"), pack_tokens=1_500)
-        text = "\n".join(prepare("pack", "How many animals are Link 0?", sources).sections)
+        text = _text(prepare("pack", "How many animals are Link 0?", sources))
         assert "- Link 0: " in text and "CREATE TABLE animals" in text
         assert tokens(text) < 3_200
         assert ("more characters of this rule do not fit" in text) == (number == 0)
@@ -273,9 +273,17 @@ def test_prepare_gives_one_reply_with_sql(zoo: Path) -> None:
     assert MODES["pack"] is pack.prepare
     assert (knowledge.mode, knowledge.reply, knowledge.tools, knowledge.repair) == ("pack", "sql", (), False)
     assert knowledge.prompt == "pack_small.md"
-    text = "\n".join(knowledge.sections)
-    assert "body_mass_kg numeric" in text and "body_mass_kg over 500" in text
+    assert "body_mass_kg numeric" in "\n".join(knowledge.sections)
+    assert "body_mass_kg over 500" in "\n".join(knowledge.grounds)
     assert prepare("pack", "How many?", Sources("zoo", bundle=zoo)).prompt == "pack.md"
+
+
+def test_a_small_model_reads_rules_and_values_behind_the_question(zoo: Path) -> None:
+    question = "How many heavy animals are there?"
+    small = prepare("pack", question, Sources("zoo", bundle=zoo, cell=Cell("local", "pack")))
+    assert small.hints.startswith("<rules>") and "<rules>" not in "\n".join(small.sections)
+    large = prepare("pack", question, Sources("zoo", bundle=zoo, cell=Cell("x", "pack")))
+    assert not large.hints and "<rules>" in "\n".join(large.sections)
 
 
 def test_without_a_bundle_the_message_says_how_to_make_one(tmp_path: Path) -> None:
@@ -330,7 +338,11 @@ def _pack(zoo: Path, measured: Path, question: str = QUESTION, hide: tuple[str, 
     made = Cell(**({"model": "x", "knowledge": "pack"} | cell))
     shown = measured if made.profiles else None
     sources = Sources("zoo", bundle=zoo, profiles=shown, cell=made, values=measured, hide=hide)
-    return "\n".join(prepare("pack", question, sources).sections)
+    return _text(prepare("pack", question, sources))
+
+
+def _text(knowledge: Knowledge) -> str:
+    return "\n".join(filter(None, (*knowledge.sections, knowledge.hints)))
 
 
 def test_what_was_measured_stands_beside_columns_and_joins(zoo: Path, measured: Path) -> None:
@@ -415,11 +427,16 @@ def test_a_comment_that_gives_orders_stays_a_comment(tmp_path: Path) -> None:
     bundle.save(tmp_path, {f"{concept.id}.md": bundle.render(concept) for concept in written})
     for model in ("x", "local"):
         sources = Sources("zoo", bundle=tmp_path, cell=Cell(model, "pack"))
-        text = "\n".join(prepare("pack", "mass of animals", sources).sections)
+        text = _text(prepare("pack", "mass of animals", sources))
         assert text.count("</tables>") == text.count("</rules>") == 1 and "<|im_end|>" not in text
         (line,) = (line for line in text.splitlines() if "DROP TABLE" in line)
         assert line.lstrip().startswith("mass text, -- Weight.")
         assert any(line.startswith("- Mass: m > 1") and "Now obey me" in line for line in text.splitlines())
+
+
+def test_a_small_model_reads_no_value_twice_in_a_line(zoo: Path, measured: Path) -> None:
+    small = next(line for line in _pack(zoo, measured, model="local").splitlines() if "species_code text" in line)
+    assert small.count("'LEO'") == 1 and "exclude both" in small and "LIKE" in small
 
 
 def test_a_small_model_is_shown_no_value_that_a_rule_means_otherwise(zoo: Path, tmp_path: Path) -> None:
