@@ -8,6 +8,7 @@ from pathlib import Path
 
 from okf_compiler import swap
 from okf_compiler.errors import UserError
+from okf_compiler.whole_file import write_whole
 
 _HEAD = """\
 # Edits kept aside
@@ -46,9 +47,6 @@ def keep(folder: Path, edits: Sequence[Edit], date: str) -> None:
             block = f"{edit.path} · {edit.section}\n\n{fence}markdown\n{edit.text}\n{fence}\n"
             if block not in text:
                 text += f"\n## {date} · {block}"
-        new = file.with_name(f".{file.name}.new")
-        new.write_bytes(text.encode("utf-8", "surrogateescape"))
-        swap.force([new])
-        new.replace(file)
+        write_whole(file, text.encode("utf-8", "surrogateescape"), durable=True)
     except OSError as error:
         raise UserError(f"{file} cannot be written, so that edits would be lost: {error.strerror}.") from None

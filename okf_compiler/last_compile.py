@@ -17,6 +17,7 @@ from typing import Any
 from okf_compiler import record, swap
 from okf_compiler.bundle import bundle_hash
 from okf_compiler.model import Database
+from okf_compiler.whole_file import write_whole
 
 WORTH = 1_000
 """Concepts from which on it is worth a file: below, a compile takes a second."""
@@ -48,12 +49,9 @@ def unchanged(out: Path, made_from: str) -> dict[str, Any] | None:
 
 def remember(out: Path, made_from: str, said: dict[str, Any]) -> None:
     """Write down what this compile was made from; that it cannot be written is no fault."""
-    file = _file(out)
-    new = file.with_name(f"{file.name}.new")
     text = json.dumps({"made_from": made_from, "bundle": _state(out), "said": said})
     with suppress(OSError):
-        new.write_text(text, encoding="utf-8", newline="\n")
-        new.replace(file)
+        write_whole(_file(out), text)
 
 
 def _file(out: Path) -> Path:

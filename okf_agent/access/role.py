@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_admin, connect_agent
 from okf_compiler.errors import UserError
+from okf_compiler.whole_file import write_whole
 
 LOCK = 0x6F6B67
 LOCK_TIMEOUT_S = 5
@@ -300,13 +302,9 @@ def _is_kept(note: Path, connection: psycopg.Connection[Any], want: Wanted, pass
 
 
 def _keep(note: Path, state: str) -> None:
-    try:
+    with suppress(OSError):  # it only saves time: without it the role is hardened again at the next start
         note.parent.mkdir(parents=True, exist_ok=True)
-        fresh = note.with_suffix(".new")
-        fresh.write_text(state, encoding="utf-8", newline="\n")
-        fresh.replace(note)
-    except OSError:
-        return  # it only saves time: without it the role is hardened again at the next start
+        write_whole(note, state)
 
 
 def _one(connection: psycopg.Connection[Any], query: str, *values: Any, **named: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from okf_agent.config import Config
 from okf_agent.engines import reach
+from okf_compiler.whole_file import write_whole
 
 if TYPE_CHECKING:
     from okf_compiler.report import Report
@@ -54,7 +55,7 @@ def keep(config: Config, name: str, compiled: str) -> None:
     file = _file(config, name)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(compiled, encoding="utf-8", newline="\n")
+        write_whole(file, compiled)
 
 
 def _file(config: Config, name: str) -> Path:

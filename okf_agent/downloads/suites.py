@@ -29,6 +29,7 @@ from okf_agent.downloads.fetch import (
 )
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import Settings
+from okf_compiler.whole_file import write_whole
 
 LOCK = "okf-data.lock.json"
 HUB = ("HF_ENDPOINT", "https://huggingface.co")
@@ -280,6 +281,4 @@ def _read_lock(folder: Path) -> dict[str, Any]:
 
 
 def _write_lock(folder: Path, lock: Mapping[str, Any]) -> None:
-    draft = folder / (LOCK + ".new")
-    draft.write_text(json.dumps(lock, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
-    draft.replace(folder / LOCK)
+    write_whole(folder / LOCK, json.dumps(lock, indent=1, ensure_ascii=False) + "\n")

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -18,6 +16,7 @@ from typing import Any
 
 from okf_agent.llm import Reply, ToolCall
 from okf_agent.run import Usage
+from okf_compiler.whole_file import write_whole
 
 UNSENT = ("timeout", "max_retries", "drop_params", "api_key")
 """Arguments of a request that say how it is sent, or by whom, and not what is asked."""
@@ -48,13 +47,9 @@ class Replies:
     def put(self, request: Mapping[str, Any], reply: Reply) -> None:
         """Keep a reply. Where that fails the next one is asked for again: no run stops for it."""
         file = self._file(request)
-        draft = file.with_name(f"{file.stem}.{os.getpid()}.{secrets.token_hex(4)}")
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            text = json.dumps(asdict(reply), default=str)
-            draft.touch(mode=0o600)
-            draft.write_text(text, encoding="utf-8", newline="\n")
-            draft.replace(file)
+            write_whole(file, json.dumps(asdict(reply), default=str), private=True)
 
     def _file(self, request: Mapping[str, Any]) -> Path:
         digest = key(request, self.repeat)

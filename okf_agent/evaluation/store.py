@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from okf_agent.config import Config
 from okf_agent.records.trace import RUNS_FILE, append_line, parse_line, read_steps
 from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.whole_file import write_whole
 
 FACTS_FILE = "eval.json"
 SCORES_FILE = "scores.jsonl"
@@ -64,10 +65,7 @@ class Evaluation:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            draft = folder / (FACTS_FILE + ".new")
-            text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
-            draft.write_text(text, encoding="utf-8", newline="\n")
-            draft.replace(folder / FACTS_FILE)
+            write_whole(folder / FACTS_FILE, json.dumps(facts, ensure_ascii=False, indent=1) + "\n")
         except OSError as error:
             raise UserError(
                 f"The evaluation cannot be kept in {folder}: {error.strerror or error}. "
@@ -123,8 +121,7 @@ class Evaluation:
         file = self.folder / "steps" / f"{line['run_id']}.jsonl"
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file.touch(mode=0o600)
-            file.write_text(steps, encoding="utf-8", newline="\n")
+            write_whole(file, steps, private=True)
         except OSError as error:
             raise UserError(f"{file} cannot be written: {error.strerror or error}. Make room for it.") from None
         append_line(self.folder / RUNS_FILE, line)

@@ -32,6 +32,7 @@ import filelock
 
 from okf_agent.models.weights import CODER, Progress, Weights, cache_folder, ensure_weights, progress_bar, silent
 from okf_compiler.errors import UserError
+from okf_compiler.whole_file import write_whole
 
 __all__ = [
     "CONTEXT_TOKENS",
@@ -227,8 +228,7 @@ def main(weights: Path, folder: Path, idle_seconds: float) -> None:
     for name in ("SIGTERM", "SIGINT"):
         signal.signal(getattr(signal, name), lambda *_: leave.set())
     server, running = _llama_server(weights)
-    _write_state(place.state, running)
-    used = time.monotonic()
+    write_whole(place.state, json.dumps(asdict(running)), private=True)
     while not leave.wait(POLL_SECONDS):
         if _read(place.state) != running:  # another server took its place: its starter did not wait
             break
@@ -265,14 +265,6 @@ def _llama_server(weights: Path) -> tuple[object, Running]:
     options.cpuparams.poll = options.cpuparams_batch.poll = 0
     server = xllamacpp.Server(options)
     return server, Running(os.getpid(), server.listening_address.rstrip("/") + path)
-
-
-def _write_state(state: Path, running: Running) -> None:
-    """Whole or not at all, readable by this user alone."""
-    draft = state.with_suffix(f".{running.pid}")
-    draft.touch(mode=0o600)
-    draft.write_text(json.dumps(asdict(running)), encoding="utf-8", newline="\n")
-    draft.replace(state)
 
 
 def _in_use(place: Place) -> bool:

@@ -28,6 +28,7 @@ from filelock import FileLock
 
 from okf_agent.search import text
 from okf_compiler.bundle import is_concept
+from okf_compiler.whole_file import write_whole
 
 FORMAT = f"2 {version('tantivy')}"
 """An index of another format, of ours or of the library's, is made anew."""
@@ -204,9 +205,7 @@ class Store:
         assert self.folder is not None
         files = {path: (*state.stamps[path], digest) for path, digest in state.digests.items()}
         content = json.dumps({"format": FORMAT, "generation": state.generation, "files": files}, separators=(",", ":"))
-        new = self.folder / f"{STATE}.new"
-        new.write_text(content, encoding="utf-8", newline="\n")
-        new.replace(self.folder / STATE)
+        write_whole(self.folder / STATE, content)
         status = (self.folder / STATE).stat()
         self._read_at = (status.st_mtime_ns, status.st_ino)
 

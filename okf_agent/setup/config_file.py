@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import yaml
 from dotenv import dotenv_values
 
 from okf_compiler.errors import UserError
+from okf_compiler.whole_file import write_whole
 
 Keys = tuple[str, ...]
 _PLAIN = re.compile(r"[\w.:/@%+=,~-]+")
@@ -44,7 +44,7 @@ def set_keys(file: Path, wanted: Mapping[Keys, Any]) -> list[str]:
         harmless = False
     if not harmless:
         raise UserError(f"{file} is written in a way that cannot be edited safely. Add by hand:\n" + "\n".join(changed))
-    _replace(file, text.replace("\n", "\r\n") if "\r\n" in before else text)
+    write_whole(file, text.replace("\n", "\r\n") if "\r\n" in before else text)
     return changed
 
 
@@ -64,7 +64,7 @@ def add_variables(file: Path, wanted: Mapping[str, str]) -> list[str]:
         else:
             text += ("\n" if text and not text.endswith("\n") else "") + line + "\n"
     if added:
-        _replace(file, text, secret=True)
+        write_whole(file, text, private=True)
     return list(added)
 
 
@@ -72,17 +72,6 @@ def _quoted(value: str) -> str:
     if _PLAIN.fullmatch(value):
         return value
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _replace(file: Path, text: str, *, secret: bool = False) -> None:
-    """Write the file whole or not at all; a link stays one."""
-    file = file.resolve()
-    fresh = file.with_name(file.name + ".new")
-    mode = file.stat().st_mode & 0o777 if file.is_file() else 0o600 if secret else 0o644
-    fresh.unlink(missing_ok=True)
-    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))  # closed to others before it has a secret
-    fresh.write_bytes(text.encode("utf-8"))
-    fresh.replace(file)
 
 
 def _load(text: str) -> dict[str, Any]:

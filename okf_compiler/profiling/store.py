@@ -6,8 +6,8 @@ Everything is written aside and renamed, so that nobody reads a half. Tables of 
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +17,7 @@ from typing import Any
 from okf_compiler.hide import is_hidden
 from okf_compiler.profiling import facts
 from okf_compiler.profiling.facts import Profile, TableProfile
+from okf_compiler.whole_file import write_whole
 
 PROFILE = "profile.json"
 VALUES = "values.sqlite"
@@ -74,24 +75,12 @@ def prepare(folder: Path) -> None:
     folder.chmod(0o700)
     ignore = folder / ".gitignore"
     if not ignore.exists():
-        write(ignore, "*\n")
-
-
-def write(path: Path, text: str) -> None:
-    """A file of mode 600, whole or not at all."""
-    aside = path.with_name(f".{path.name}.new")
-    aside.unlink(missing_ok=True)
-    # Windows would turn line ends without the flag; nobody but the owner may read it, from the first byte on.
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(text.encode("utf-8"))
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+        write_whole(ignore, "*\n", private=True)
 
 
 def write_profile(folder: Path, profile: Profile) -> None:
-    write(folder / PROFILE, json.dumps(facts.as_json(profile), ensure_ascii=False, indent=1) + "\n")
+    text = json.dumps(facts.as_json(profile), ensure_ascii=False, indent=1) + "\n"
+    write_whole(folder / PROFILE, text, private=True, durable=True)
 
 
 class Parts:
@@ -112,13 +101,12 @@ class Parts:
 
     def write(self, key: str, stamp: str, content: Mapping[str, Any]) -> None:
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        write(self._file(key), json.dumps({**content, "stamp": stamp}, ensure_ascii=False))
+        text = json.dumps({**content, "stamp": stamp}, ensure_ascii=False)
+        write_whole(self._file(key), text, private=True, durable=True)
 
     def clear(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _file(self, key: str) -> Path:
         """Any name may be a table's: a file's name is made from its bytes' hash."""
-        import hashlib
-
         return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"

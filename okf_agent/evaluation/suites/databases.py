@@ -7,7 +7,6 @@ A suite whose publisher ships other documents than LiveSQLBench's three gets tho
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from okf_agent.sql.query_error import QueryError
 from okf_compiler.errors import UserError
 from okf_compiler.settings import MEANINGS_SUFFIX, RULES_SUFFIX, SCHEMA_SUFFIX, DatabaseOverride
 from okf_compiler.sql_names import sql_name
+from okf_compiler.whole_file import write_whole
 
 MADE = Path(".okf") / "evaluation"
 
@@ -135,8 +135,5 @@ def _tables_of(dump: Path) -> Iterator[str]:
 
 
 def _write_if_other(path: Path, text: str) -> None:
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(text, encoding="utf-8", newline="\n")
-    partial.replace(path)
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        write_whole(path, text)

@@ -16,9 +16,8 @@ from typing import Any
 from okf_agent.config import Config
 from okf_agent.downloads.suites import LOCK
 from okf_agent.evaluation.suites.model import Suite, digest
-from okf_agent.sql.database import Database
 from okf_compiler.errors import UserError
-from okf_compiler.sql_names import sql_name
+from okf_compiler.whole_file import write_whole
 
 COMMITTED = Path(__file__).parent / "pinned"
 
@@ -37,7 +36,7 @@ def pinned(suite: Suite, folder: Path | None, config: Config) -> Suite:
     counts = {
         name: entry["tables"]
         for name, entry in committed.get("row_counts", {}).items()
-        if _dump_digest(suite, name) in (None, entry["dump"])
+        if dump_digest(suite, name) in (None, entry["dump"])
     }
     is_first = not fetched and not committed.get("files")
     return replace(suite, pins=files, row_counts=counts, pins_file=first if is_first else None)
@@ -62,31 +61,10 @@ def record(suite: Suite) -> None:
         return
     files = {name: digest(path) for name, path in sorted(suite.files.items())}
     suite.pins_file.parent.mkdir(parents=True, exist_ok=True)
-    suite.pins_file.write_text(json.dumps({"files": files}, indent=1) + "\n", encoding="utf-8", newline="\n")
+    write_whole(suite.pins_file, json.dumps({"files": files}, indent=1) + "\n")
 
 
-def measured(suite: Suite, databases: Mapping[str, Database]) -> Mapping[str, Any]:
-    """What a committed file of pins holds, for inputs and loaded databases as they are now.
-
-    Raises:
-        QueryError: a table cannot be counted.
-    """
-    counts = {}
-    for name, database in databases.items():
-        listed = database.run(
-            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname !~ '^(pg_|information_schema)' ORDER BY 1, 2",
-            max_rows=10_000,
-        )
-        tables = {f"{schema}.{table}": _count(database, str(schema), str(table)) for schema, table in listed.rows}
-        counts[name] = {"dump": _dump_digest(suite, name), "tables": tables}
-    return {"files": {name: digest(path) for name, path in sorted(suite.files.items())}, "row_counts": counts}
-
-
-def _count(database: Database, schema: str, table: str) -> int:
-    return int(str(database.run(f"SELECT count(*) FROM {sql_name(schema)}.{sql_name(table)}").rows[0][0]))
-
-
-def _dump_digest(suite: Suite, database: str) -> str | None:
+def dump_digest(suite: Suite, database: str) -> str | None:
     """The SHA-256 of a database's dump or SQLite file; None where it has none."""
     found = next((each for each in suite.databases if each.name == database), None)
     source = (found.dump or found.sqlite) if found else None
