@@ -61,7 +61,7 @@ def index_command(folder: Path, check: bool) -> None:
 @click.argument("new", type=_FOLDER)
 @click.option("--json", "as_json", is_flag=True, help="One JSON array of {what, path, title, inside}.")
 def diff_command(old: Path, new: Path, as_json: bool) -> None:
-    """Concepts added, removed and changed between two bundles, and the columns and sections that changed inside."""
+    """List concepts added, removed and changed between two bundles, and columns and sections that changed inside."""
     from dataclasses import asdict
 
     from okf_compiler.bundle import load
@@ -78,7 +78,7 @@ def diff_command(old: Path, new: Path, as_json: bool) -> None:
 @click.argument("name", metavar="NAME|DIR")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with every path.")
 def stats_command(name: str, as_json: bool) -> None:
-    """Sizes in estimated tokens: the bundle, each index, the largest concepts, the raw documents."""
+    """Show sizes in estimated tokens: the bundle, each index, the largest concepts, the raw documents."""
     from okf_compiler.settings import list_databases, load_settings
     from okf_compiler.stats import lines, sizes
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from okf_compiler.bundle_commands import COMMANDS
+from okf_compiler.options import database_from, seconds_option, source_options, tables_from
 from okf_compiler.profile_command import profile_command
 
 if TYPE_CHECKING:
-    from okf_compiler.settings import Documents, Settings
+    from okf_compiler.settings import Settings
 
 
 def main() -> None:
@@ -29,102 +30,61 @@ def commands() -> None:
     """Compile schemas, column descriptions and business rules into Open Knowledge Format bundles."""
 
 
-def _source_options(command: Callable[..., None]) -> Callable[..., None]:
-    """What both `compile` and `check` read: a data root, and files that say more of a database."""
-    several: dict[str, Any] = {"multiple": True, "type": click.Path(path_type=Path)}
-    for option in (
-        click.option("--hide", multiple=True, metavar="TABLE.COLUMN", help="A column of a live database to leave out."),
-        click.option("--dbt", **several, metavar="DIR", help="A dbt project."),
-        click.option("--rules", **several, metavar="PATH", help="A glossary: YAML, JSON or CSV, or a folder of them."),
-        click.option("--columns", **several, metavar="PATH", help="A data dictionary: CSV, or a folder of them."),
-        click.option("--data", type=click.Path(path_type=Path), help="Data root to read: DIR/<db>/<db>_schema.txt."),
-    ):
-        command = option(command)
-    return command
-
-
 @commands.command("compile")
 @click.argument("name")
-@_source_options
-@click.option("--from", "live", metavar="URL", help="Tables from a live database: postgresql://…, or `configured`.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the bundles: each goes to DIR/<db>.")
+@source_options
+@tables_from
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write the bundles to DIR/<db>.")
 @click.option("--check", is_flag=True, help="Write nothing; exit status 1 if a bundle is not what its sources give.")
 def compile_command(
     name: str, data: Path | None, live: str | None, out: Path | None, check: bool, **files: tuple[Any, ...]
 ) -> None:
     """Compile the database NAME, or `all`, and report what is missing."""
-    if live is not None or any(files.values()):
-        _compile_sources(name, data, live, out, files, check=check)
-        return
     from okf_compiler.compile import compile_database
     from okf_compiler.errors import UserError
-    from okf_compiler.gather import gather
+    from okf_compiler.gather import NOTHING_MORE, Sources, gather
     from okf_compiler.overlays import overlay_file
 
-    settings, documents = _settings(data), _documents(name, data)
+    settings, sources = _settings(data), Sources(live=live, **files)
+    if sources != NOTHING_MORE and (name in ("all", "..", ".") or Path(name).name != name):
+        raise UserError(f"These sources are of one database, and it needs a plain name, not {name!r}.", status=2)
+    names = _all_databases(settings) if name == "all" else [name]
     failed = stale = 0
-    for each, folder in _with_progress(documents, out):
+    for each in _with_progress(names):
         try:
-            overlay = overlay_file(settings, each.name)
-            report = compile_database(gather(settings, each.name), folder, overlay, check=check)
+            database, folder = gather(settings, each, sources), (out or settings.bundles) / each
+            report = compile_database(database, folder, overlay_file(settings, each), check=check)
         except UserError as error:
             if name != "all":
                 raise
             failed += 1
-            click.echo(f"{each.name}: {error}", err=True)
+            click.echo(f"{each}: {error}", err=True)
         else:
             stale += report.checked and report.saved
             click.echo("\n".join(report.lines()))
     if failed:
-        raise UserError(f"{failed} of {len(documents)} databases were not compiled.")
+        raise UserError(f"{failed} of {len(names)} databases were not compiled.")
     if stale:
-        sys.exit(1)
-
-
-def _compile_sources(
-    name: str,
-    data: Path | None,
-    live: str | None,
-    out: Path | None,
-    files: Mapping[str, tuple[Any, ...]],
-    *,
-    check: bool,
-) -> None:
-    from okf_compiler.compile import compile_database
-    from okf_compiler.errors import UserError
-    from okf_compiler.gather import Sources, gather
-    from okf_compiler.overlays import overlay_file
-
-    if name in ("all", "..", ".") or Path(name).name != name:
-        raise UserError(f"These sources are of one database, and it needs a plain name, not {name!r}.", status=2)
-    settings = _settings(data)
-    database = gather(settings, name, Sources(live=live, **files))
-    folder = (out or settings.bundles) / name
-    report = compile_database(database, folder, overlay_file(settings, name), check=check)
-    click.echo("\n".join(report.lines()))
-    if report.checked and report.saved:
         sys.exit(1)
 
 
 @commands.command("check")
 @click.argument("name")
-@_source_options
-@click.option("--live", is_flag=True, required=True, help="Hold the documents against the database itself.")
-@click.option("--from", "source", default="configured", metavar="URL", help="Its database: postgresql://…")
-@click.option("--seconds", default=60.0, show_default=True, help="Time for questions to the content.")
+@source_options
+@click.option("--live", is_flag=True, expose_value=False, help="Against the database itself: the only check there is.")
+@database_from
+@seconds_option("Time for questions to the content.")
 @click.option("--strict", is_flag=True, help="Exit status 1 for warnings too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array of {code, severity, place, text}.")
 def check_command(
-    name: str, data: Path | None, live: bool, source: str, seconds: float, strict: bool, as_json: bool,
-    **files: tuple[Any, ...],
-) -> None:  # fmt: skip
-    """Where the documents of NAME and its database differ; exit status 1 if queries written from them would fail."""
+    name: str, data: Path | None, source: str, seconds: float, strict: bool, as_json: bool, **files: tuple[Any, ...]
+) -> None:
+    """Find where the documents of NAME and its database differ; exit status 1 if queries made from them would fail."""
     from okf_compiler import live as live_check
     from okf_compiler.connections import hidden_columns, with_connection
     from okf_compiler.gather import Sources, gather
     from okf_compiler.link import link
 
-    del live  # the only kind of check there is
     settings = _settings(data)
     documented = gather(settings, name, Sources(live=None, **files))
     links, hidden = link(documented), hidden_columns(settings, name, files["hide"])
@@ -140,11 +100,11 @@ def check_command(
 
 @commands.command("inspect")
 @click.argument("name")
-@_source_options
-@click.option("--from", "live", metavar="URL", help="Tables from a live database: postgresql://…, or `configured`.")
+@source_options
+@tables_from
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def inspect_command(name: str, data: Path | None, live: str | None, as_json: bool, **files: tuple[Any, ...]) -> None:
-    """What the sources of NAME hold: tables, columns, which of them have no meaning, rules, joins of each table."""
+    """Show what the sources of NAME hold: tables, columns, which have no meaning, rules, joins of each table."""
     import json
 
     from okf_compiler.gather import Sources, gather
@@ -173,27 +133,20 @@ def _settings(data: Path | None) -> Settings:
     return replace(settings, data_roots=(data,))
 
 
-def _documents(name: str, data: Path | None) -> Mapping[str, Documents]:
-    """The databases to compile, by name."""
-    from okf_compiler.settings import find_documents, list_databases, no_database
+def _all_databases(settings: Settings) -> list[str]:
+    """The names of all databases to compile."""
+    from okf_compiler.settings import list_databases, no_database
 
-    settings = _settings(data)
-    if name != "all":
-        return {name: find_documents(settings, name)}
     known = list_databases(settings)
     if not known:
         raise no_database(settings)
-    return known
+    return list(known)
 
 
-def _with_progress(documents: Mapping[str, Documents], out: Path | None) -> Iterator[tuple[Documents, Path]]:
-    """Each database with its bundle's folder, under a progress bar where a terminal watches several."""
-    from okf_compiler.settings import load_settings
-
-    bundles = out if out is not None else load_settings().bundles
-    pairs: Iterable[tuple[Documents, Path]] = [(each, bundles / name) for name, each in documents.items()]
-    if len(documents) == 1 or not sys.stderr.isatty():
-        yield from pairs
+def _with_progress(names: Sequence[str]) -> Iterator[str]:
+    """Each name, under a progress bar where a terminal watches several."""
+    if len(names) == 1 or not sys.stderr.isatty():
+        yield from names
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -201,4 +154,4 @@ def _with_progress(documents: Mapping[str, Documents], out: Path | None) -> Iter
     # Reports printed meanwhile go above the bar, but only while both go to the terminal: elsewhere they stay in stdout.
     bar = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
     with bar:
-        yield from bar.track(pairs, total=len(documents), description="Compiling")
+        yield from bar.track(names, description="Compiling")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from okf_compiler.inert import inert
+from okf_compiler.options import database_from, seconds_option
 
 if TYPE_CHECKING:
     from okf_compiler.model import Database
@@ -22,12 +23,11 @@ SHOWN = 20
 
 @click.command("profile")
 @click.argument("name")
-@click.option("--from", "source", default="configured", metavar="URL", help="Its database: postgresql://…")
+@database_from
 @click.option("--hide", multiple=True, metavar="TABLE.COLUMN", help="A column to leave alone, beside database.hide.")
 @click.option("--sample-above", default=500_000, show_default=True, metavar="ROWS", type=click.IntRange(1),
               help="Tables with more rows are measured on a sample.")  # fmt: skip
-@click.option("--seconds", default=60.0, show_default=True, type=click.FloatRange(0, 86_400, min_open=True),
-              help="Time for one query.")  # fmt: skip
+@seconds_option("Time for one query.")
 @click.option("--again", is_flag=True, help="Begin anew where an interrupted profile could go on.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def profile_command(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from support.command import run
 
+from okf_compiler.cli import commands
 from okf_compiler.console import without_passwords
 
 URL = "postgresql://ann:s3cret/w@rd@127.0.0.1:1/db"
@@ -53,3 +55,10 @@ def test_a_url_in_the_wrong_place_keeps_its_password(arguments: tuple[str, ...],
 )
 def test_passwords_are_hidden_and_nothing_else(message: str, shown: str) -> None:
     assert without_passwords(message) == shown
+
+
+@pytest.mark.parametrize("command", ["check", "profile"])
+@pytest.mark.parametrize("seconds", ["-5", "0", "nan", "inf"])
+def test_seconds_have_bounds(command: str, seconds: str) -> None:
+    result = CliRunner().invoke(commands, [command, "shop", "--seconds", seconds])
+    assert (result.exit_code, "Invalid value for '--seconds'" in result.output) == (2, True)
