@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from okf_compiler import frontmatter, swap
-from okf_compiler.errors import UserError
+from okf_compiler import frontmatter, markdown, swap
+from okf_compiler.errors import UserError, near_names
 from okf_compiler.frontmatter import FormatError
 from okf_compiler.names import RESERVED
 
 _T = TypeVar("_T")
+_RULE_ID = re.compile(r", rule (.+)$")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,31 @@ class Concept:
     def description(self) -> str:
         return self._text("description")
 
+    @property
+    def is_table(self) -> bool:
+        """Whether its type says so, by whoever it was written: `PostgreSQL Table`, `Table`. All others are rules."""
+        return self.type.lower().split()[-1:] == ["table"]
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The texts of the body by heading; "" for what stands before the first."""
+        parts: dict[str, str] = {}
+        for part in markdown.sections(self.body):
+            parts[part.heading] = "\n\n".join(filter(None, (parts.get(part.heading), part.text)))
+        return parts
+
+    def links(self, *headings: str) -> list[str]:
+        """Paths of what is linked under the headings, each once."""
+        parts = self.sections
+        return markdown.links("\n".join(parts.get(heading, "") for heading in headings))
+
+    @property
+    def rule_ids(self) -> list[str]:
+        """The ids that a rule has in its sources, whose titles end in them: `Business rules, rule 12`."""
+        sources = self.frontmatter.get("sources")
+        named = [s for s in sources if isinstance(s, Mapping)] if isinstance(sources, list) else []
+        return [found[1] for source in named if (found := _RULE_ID.search(str(source.get("title", ""))))]
+
     def _text(self, key: str) -> str:
         value = self.frontmatter.get(key)
         return "" if value is None or isinstance(value, list | dict) else str(value)
@@ -57,6 +83,14 @@ class Bundle:
     root: Path
     concepts: Mapping[str, Concept]
     """By id, sorted."""
+
+    @property
+    def tables(self) -> list[Concept]:
+        return [concept for concept in self.concepts.values() if concept.is_table]
+
+    @property
+    def rules(self) -> list[Concept]:
+        return [concept for concept in self.concepts.values() if not concept.is_table]
 
 
 def render(concept: Concept) -> str:
@@ -248,7 +282,6 @@ def _near(root: Path, name: str) -> str:
             by_name.setdefault(path[:-3].lower(), path)
             if is_concept(path):
                 by_name.setdefault(path.rpartition("/")[2][:-3].lower(), path)
-    near = difflib.get_close_matches(wanted.rpartition("/")[2], by_name, n=3, cutoff=0.6)
-    near += difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.6)
+    near = [*near_names(wanted.rpartition("/")[2], by_name, 3), *near_names(wanted, by_name, 3)]
     paths = list(dict.fromkeys(f"/{by_name[n]}" for n in near))[:3]
     return f"; did you mean {' or '.join(paths)}?" if paths else ". /index.md lists what there is."

@@ -7,27 +7,33 @@ from collections.abc import Iterable, Sequence
 from okf_compiler import markdown
 from okf_compiler.bundle import Concept
 from okf_compiler.gist import table_gist
-from okf_compiler.link_text import HEADINGS, TABLE_HEADINGS, of_rule, of_table
+from okf_compiler.link_text import of_rule, of_table
 from okf_compiler.linking.links import Links
 from okf_compiler.markdown import Part, cell, code
 from okf_compiler.model import Column, Database, ForeignKey, Rule, Source, Table
 from okf_compiler.names import Ids
 from okf_compiler.sql_names import needs_quotes, sql_name, sql_table
+from okf_compiler.vocabulary import (
+    BUSINESS_RULE,
+    CALCULATION,
+    DEFINITION,
+    DEPENDS_ON,
+    JOINS,
+    JSON_FIELDS,
+    SCHEMA,
+    TABLE_TYPE,
+    USED_BY,
+)
 
 BUNDLE_FORMAT = "0.2"
 """Changes when what the compiler writes changes, not with every release."""
 GENERATOR = f"okf-compiler/{BUNDLE_FORMAT}"
 
-TABLE_TYPE = "PostgreSQL Table"
 RULE_TYPES = {
-    "calculation_knowledge": "Calculation",
-    "domain_knowledge": "Business Rule",
+    "calculation_knowledge": CALCULATION,
+    "domain_knowledge": BUSINESS_RULE,
     "value_illustration": "Value Illustration",
 }
-SECTIONS = frozenset(
-    ("Schema", "JSON fields", "Joins", "Definition", "Depends on", "Used by", *HEADINGS, *TABLE_HEADINGS)
-)
-"""Headings that belong to the compiler; any other one in a concept was written by a person."""
 KEYS = ("type", "title", "description", "synonyms", "tags", "generated", "sources")
 """Frontmatter that belongs to the compiler; `generated.at` is filled in when the concept is saved."""
 
@@ -47,7 +53,7 @@ def rule_type(source_type: str) -> str:
     ('Business Rule', 'Metric Note', 'Business Rule')
     """
     readable = " ".join(source_type.replace("_", " ").split()).title()
-    return RULE_TYPES.get(source_type) or readable or "Business Rule"
+    return RULE_TYPES.get(source_type) or readable or BUSINESS_RULE
 
 
 def rule_title(rule: Rule) -> str:
@@ -74,9 +80,9 @@ class _Writer:
         described = any(c.meaning or c.fields for c in table.columns)
         default = ("schema", *["column_meaning_base"] * described)
         parts = [
-            Part("Schema", _schema(table)),
-            Part("JSON fields", _json_fields(table)),
-            Part("Joins", self._joins(table)),
+            Part(SCHEMA, _schema(table)),
+            Part(JSON_FIELDS, _json_fields(table)),
+            Part(JOINS, self._joins(table)),
             *of_table(self.links, table.qualified_name, self._rule_link),
         ]
         return Concept(
@@ -95,11 +101,11 @@ class _Writer:
         source = self.sources.get(rule.source or "kb")
         *columns, reached = of_rule(self.links, rule.id, self._table_link, self._rule_link)
         parts = [
-            Part("Definition", markdown.verbatim(rule.definition)),
+            Part(DEFINITION, markdown.verbatim(rule.definition)),
             *columns,
-            Part("Depends on", self._rule_list(link.target.rule for link in self.links.depends_on.get(rule.id, ()))),
+            Part(DEPENDS_ON, self._rule_list(link.target.rule for link in self.links.depends_on.get(rule.id, ()))),
             reached,
-            Part("Used by", self._rule_list(link.rule for link in self.links.used_by.get(rule.id, ()))),
+            Part(USED_BY, self._rule_list(link.rule for link in self.links.used_by.get(rule.id, ()))),
         ]
         return Concept(
             id=self.ids.rules[rule.id],
@@ -110,7 +116,7 @@ class _Writer:
                 rule.synonyms,
                 [Source(source.id, source.resource, f"{source.title}, rule {rule.id}")] if source else [],
             ),
-            body=markdown.join(p for p in parts if p.text or p.heading == "Definition"),
+            body=markdown.join(p for p in parts if p.text or p.heading == DEFINITION),
         )
 
     def _frontmatter(

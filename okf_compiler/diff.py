@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from okf_compiler import markdown
 from okf_compiler.bundle import Bundle, Concept
 
-_CELL = re.compile(r"(?<!\\)\|")
 _DATED = ("generated", "verified")
 """Frontmatter that tells when somebody looked, and not what is so."""
 
@@ -51,7 +49,7 @@ def _inside(before: Concept, after: Concept) -> Iterator[str]:
     for key in dict.fromkeys((*before.frontmatter, *after.frontmatter)):
         if key not in _DATED and before.frontmatter.get(key) != after.frontmatter.get(key):
             yield f"{key}: {_short(before.frontmatter.get(key))} -> {_short(after.frontmatter.get(key))}"
-    old, new = _parts(before), _parts(after)
+    old, new = before.sections, after.sections
     for heading in dict.fromkeys((*old, *new)):
         if old.get(heading) == new.get(heading):
             continue
@@ -63,17 +61,9 @@ def _inside(before: Concept, after: Concept) -> Iterator[str]:
         yield from _rows_changed(name, *rows)
 
 
-def _parts(concept: Concept) -> dict[str, str]:
-    parts: dict[str, str] = {}
-    for part in markdown.sections(concept.body):
-        parts[part.heading] = "\n\n".join(filter(None, (parts.get(part.heading), part.text)))
-    return parts
-
-
 def _rows(text: str) -> dict[str, str]:
     """First cell -> the others, of a table's rows; of a list, each entry -> nothing. The header is left out."""
-    rows = [line for line in text.split("\n") if line.startswith("| ")][1:]
-    cells = {parts[1].strip(): " | ".join(p.strip() for p in parts[2:-1]) for parts in map(_CELL.split, rows)}
+    cells = {row[0]: " | ".join(row[1:]) for row in markdown.rows(text) if row}
     return cells or {line[2:]: "" for line in text.split("\n") if line.startswith("* ")}
 
 

@@ -7,10 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from okf_compiler.linking.links import Link, Links
 from okf_compiler.linking.reach import builds_on
 from okf_compiler.markdown import Part, code
+from okf_compiler.vocabulary import (
+    COLUMNS_INFERRED,
+    COLUMNS_USED,
+    KNOWLEDGE_INFERRED,
+    RELATED_KNOWLEDGE,
+    STORED_RESULTS,
+    TABLES_REACHED,
+)
 
-HEADINGS = ("Columns used", "Columns inferred", "Stored results", "Tables reached")
-"""Those of rules; tables have `TABLE_HEADINGS`."""
-TABLE_HEADINGS = ("Related knowledge", "Knowledge inferred", "Stored results")
 _INFERRED = "Not said by the source; the compiler matched words. Check them before you rely on them."
 _INFERRED_RULES = "Not said by the source; the compiler matched the rules' words with these columns."
 _STORED = "What is stored and what the rule's definition gives can differ."
@@ -25,10 +30,10 @@ def of_rule(links: Links, rule: str, table: Linked, rule_link: Linked) -> list[P
     inferred = _by_table([link for link in found if link.kind == "inferred"], table, scores=True)
     stored = [f"* {table(k.target.table)}: {code(place(k))} ({k.evidence})" for k in links.stored_results.get(rule, ())]
     return [
-        Part(HEADINGS[0], "\n".join(_by_table([link for link in found if link.kind == "stated"], table))),
-        Part(HEADINGS[1], "\n".join([_INFERRED, "", *inferred] if inferred else ())),
-        Part(HEADINGS[2], "\n".join([_STORED, "", *stored] if stored else ())),
-        Part(HEADINGS[3], "\n".join(_reached(links, rule, table, rule_link))),
+        Part(COLUMNS_USED, "\n".join(_by_table([link for link in found if link.kind == "stated"], table))),
+        Part(COLUMNS_INFERRED, "\n".join([_INFERRED, "", *inferred] if inferred else ())),
+        Part(STORED_RESULTS, "\n".join([_STORED, "", *stored] if stored else ())),
+        Part(TABLES_REACHED, "\n".join(_reached(links, rule, table, rule_link))),
     ]
 
 
@@ -42,9 +47,9 @@ def of_table(links: Links, table: str, rule_link: Linked) -> list[Part]:
         for rule, names in _by_rule(links.stored_in.get(table, ()), "stored").items()
     ]
     return [
-        Part(TABLE_HEADINGS[0], "\n".join(stated)),
-        Part(TABLE_HEADINGS[1], "\n".join([_INFERRED_RULES, "", *inferred] if inferred else ())),
-        Part(TABLE_HEADINGS[2], "\n".join([_STORED, "", *stored] if stored else ())),
+        Part(RELATED_KNOWLEDGE, "\n".join(stated)),
+        Part(KNOWLEDGE_INFERRED, "\n".join([_INFERRED_RULES, "", *inferred] if inferred else ())),
+        Part(STORED_RESULTS, "\n".join([_STORED, "", *stored] if stored else ())),
     ]
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r"^# ", re.MULTILINE)
 _ESCAPED = re.compile(r"([\\`\[\]])")
+_CELL = re.compile(r"(?<!\\)\|")
+CODE = re.compile(r"(?P<fence>`+) ?(?P<code>.+?) ?(?P=fence)(?!`)")
+LINK = re.compile(
+    r"(?<!!)\[(?P<title>(?:\\.|[^\[\]\\\n])*)\]"
+    r"\((?P<angle><)?(?P<path>/(?(angle)[^<>#\n]*|[^()\s<>#]*)\.md)(?:#[^()\s<>]*)?>?\)"
+)
+"""A link to a file of the bundle, as `link` writes it."""
+_LINK_OR_CODE = re.compile(rf"{LINK.pattern}|{CODE.pattern}")
+_FENCED = re.compile(r"\A(`{3,}|~{3,})[^\n]*\n(.*)\n\1\s*\Z", re.DOTALL)
 _SPACED = re.compile(r"[\s()]")
 _BLOCK = re.compile(r"^ {0,3}(?:#|```|~~~|---|===|\[[^\]]+\]:)", re.MULTILINE)
 
@@ -28,6 +37,11 @@ def cell(text: str) -> str:
     return _LINE_BREAK.sub("<br>", text.replace("|", "\\|"))
 
 
+def uncell(text: str) -> str:
+    """What `cell` was given; backslashes before a bar are gone."""
+    return text.strip().replace("\\|", "|").replace("<br>", "\n")
+
+
 def code(text: str) -> str:
     """The text as code, whatever backticks it holds.
 
@@ -41,6 +55,21 @@ def code(text: str) -> str:
     return f"{fence} {text} {fence}"
 
 
+def uncode(text: str) -> str:
+    """What `code` was given; text that is not code as it stands."""
+    found = CODE.fullmatch(text)
+    return found["code"] if found else text
+
+
+def codes(text: str) -> list[str]:
+    """What stands in a text as code.
+
+    >>> codes("`a` and `` b`c ``")
+    ['a', 'b`c']
+    """
+    return [found["code"] for found in CODE.finditer(text)]
+
+
 def link(title: str, path: str) -> str:
     """A link whose text shows the title, brackets included.
 
@@ -49,6 +78,15 @@ def link(title: str, path: str) -> str:
     """
     text = _ESCAPED.sub(r"\\\1", one_line(title)) or path
     return f"[{text}](<{path}>)" if _SPACED.search(path) else f"[{text}]({path})"
+
+
+def links(text: str) -> list[str]:
+    """Paths of the bundle's files that a text links to, in its order, each once; a link inside code is none.
+
+    >>> links("* [a \\[b\\]](/x.md), `[y](/y.md)`, [z](</z (2).md>)")
+    ['/x.md', '/z (2).md']
+    """
+    return [*dict.fromkeys(found["path"] for found in _LINK_OR_CODE.finditer(text) if found["path"])]
 
 
 def plain(text: str) -> str:
@@ -65,11 +103,23 @@ def verbatim(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
+def unverbatim(text: str) -> str:
+    """What `verbatim` was given."""
+    fenced = _FENCED.match(text)
+    return fenced[2] if fenced else text
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A markdown table; the cells are put in as they are given."""
     lines = [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines)
+
+
+def rows(text: str) -> Iterator[list[str]]:
+    """The rows of the markdown tables in a text as their cells, below the header."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return ([part.strip() for part in _CELL.split(line)[1:-1]] for line in lines[2:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from typing import Any
 
 from okf_compiler import frontmatter, markdown, record
 from okf_compiler.bundle import Concept, files, is_concept, parse, render
-from okf_compiler.concepts import GENERATOR, KEYS, SECTIONS
+from okf_compiler.concepts import GENERATOR, KEYS
 from okf_compiler.edits import Edit
 from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
+from okf_compiler.vocabulary import SECTIONS
 
 _AT = re.compile(r"^generated: \{.*\}$", re.MULTILINE)
 """The one line of a compiled file that holds the date."""

@@ -6,17 +6,16 @@ where the path says the title too. Long files come in pieces.
 
 from __future__ import annotations
 
-import itertools
 import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from okf_agent import prompts
 from okf_compiler import bundle as bundles
-from okf_compiler.concepts import TABLE_TYPE
+from okf_compiler import markdown
+from okf_compiler.bundle import Concept
+from okf_compiler.frontmatter import FormatError
 
 MAX_FILE_BYTES = 5_000_000
 PIECE_CHARS = 40_000
@@ -24,7 +23,6 @@ PIECE_CHARS = 40_000
 PIECE = re.compile(r"^(?P<path>.*)#(?P<start>\d+)$", re.DOTALL)
 _HEAD = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _PROVENANCE = re.compile(r"^(?:generated|sources):.*\n(?:[ \t-].*\n)*", re.MULTILINE)
-_LINK = re.compile(r"(?<!!)\[(?P<title>(?:\\.|[^\[\]\\\n])*)\]\((?P<path>/[^)\s<>]*\.md)\)")
 _SHORT_FORM = re.compile(r"(?P<title>.+) (?P<short>\([^()]+\))")
 
 
@@ -63,7 +61,8 @@ def read(root: Path, asked: str) -> Reading:
         problem = error.strerror or type(error).__name__
         return Reading(asked, prompts.say("file_unreadable", problem=problem), failed=True)
     bundle_path = f"/{file.relative_to(root).as_posix()}".removesuffix("/.") or "/"
-    table = "" if start else _table(text)
+    concept = None if start else _concept(text)
+    table = concept.title if concept and concept.is_table else ""
     return Reading(bundle_path, _piece(bundle_path, brief(text), start), start=start, table=table)
 
 
@@ -76,19 +75,15 @@ def brief(text: str) -> str:
     head = _HEAD.match(text)
     if head:
         text = text[: head.start(1)] + _PROVENANCE.sub("", head[1]) + text[head.end(1) :]
-    return _LINK.sub(_path_alone, text)
+    return markdown.LINK.sub(_path_alone, text)
 
 
-def _table(text: str) -> str:
-    """The title of a concept of a table; "" for anything else."""
-    head = _HEAD.match(text)
-    if head is None or TABLE_TYPE not in head[1]:
-        return ""
+def _concept(text: str) -> Concept | None:
+    """The concept that a file is, without an id; None for an index or what is no concept."""
     try:
-        found = yaml.load(head[1], Loader=yaml.CSafeLoader)
-    except yaml.YAMLError:
-        return ""
-    return str(found.get("title", "")) if isinstance(found, dict) and found.get("type") == TABLE_TYPE else ""
+        return bundles.parse(text, "")
+    except FormatError:
+        return None
 
 
 def _path_alone(link: re.Match[str]) -> str:
@@ -150,14 +145,6 @@ def _folder_index(folder: Path) -> str:
 
 def _summary(file: Path) -> str:
     """` - title: description` from a file's frontmatter, as far as it has them."""
-    with file.open(encoding="utf-8-sig", errors="replace") as lines:
-        if next(lines, "").strip() != "---":
-            return ""
-        head = "".join(itertools.takewhile(lambda line: line.strip() != "---", itertools.islice(lines, 200)))
-    try:
-        frontmatter = yaml.load(head, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError:
-        return ""
-    found = frontmatter if isinstance(frontmatter, dict) else {}
-    words = ": ".join(str(found[key]) for key in ("title", "description") if found.get(key))
+    concept = _concept(file.read_text(encoding="utf-8", errors="replace"))
+    words = ": ".join(filter(None, (concept.title, concept.description))) if concept else ""
     return f" - {words}" if words else ""

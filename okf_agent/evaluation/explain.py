@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from okf_agent.config import Config
 from okf_agent.evaluation import gold, suites
-from okf_agent.evaluation.misses import READING_MODES, Case, Miss, classify
+from okf_agent.evaluation.misses import READING_MODES, Miss, case_of, classify
 from okf_agent.evaluation.navigation import Navigation, Needed, navigate, needed_concepts
 from okf_agent.evaluation.store import Evaluation
-from okf_compiler import bundle
 from okf_compiler.errors import UserError
+from okf_compiler.loaded import loaded
 
 
 class Explainer:
@@ -23,23 +22,11 @@ class Explainer:
         """`bundles` is the folder of the compiled ones, one a database."""
         self.answers = answers
         self.bundles = bundles
-        self._bundle = lru_cache(maxsize=None)(_load)
 
     def miss(self, run: Mapping[str, Any], score: Mapping[str, Any]) -> Miss | None:
         """The class of a run that is wrong; None without gold."""
         answer = self.answers.get(str(run["task_id"]))
-        if answer is None:
-            return None
-        case = Case(
-            record=run,
-            gold=answer.sql,
-            answerable=answer.answerable,
-            rules=self._needed(run, answer).rules,
-            lenient=score.get("lenient"),
-            differences=tuple(score.get("differences") or ()),
-            reason=str(score.get("reason") or ""),
-        )
-        return classify(case)
+        return classify(case_of(run, score, answer, self._needed(run, answer))) if answer else None
 
     def navigation(self, run: Mapping[str, Any]) -> Navigation | None:
         """How a run moved through its bundle; None where the model opens nothing, or what it needs is not known."""
@@ -50,8 +37,8 @@ class Explainer:
         return navigate(run, needed) if needed != Needed() else None
 
     def _needed(self, run: Mapping[str, Any], answer: gold.Gold) -> Needed:
-        content = self._bundle(self.bundles / str(run["database"]))
-        return needed_concepts(content, answer.rules, answer.sql) if content else Needed()
+        folder = self.bundles / str(run["database"])
+        return needed_concepts(loaded(folder), answer.rules, answer.sql) if folder.is_dir() else Needed()
 
 
 def explainer(config: Config, folder: Path) -> Explainer | None:
@@ -68,7 +55,3 @@ def explainer(config: Config, folder: Path) -> Explainer | None:
         return Explainer(gold.load(suite), config.settings.bundles)
     except (UserError, OSError):
         return None
-
-
-def _load(folder: Path) -> bundle.Bundle | None:
-    return bundle.load(folder) if folder.is_dir() else None

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from okf_agent.evaluation.gold import Gold
+from okf_agent.evaluation.navigation import Needed
 from okf_agent.evaluation.sql_shape import Condition, Shape, parse
 from okf_agent.evaluation.verdict import Difference
 
@@ -72,6 +74,19 @@ class Case:
         given = parse(self.sql)
         pairs = [Pair(shape, given) for sql in self.gold if given and (shape := parse(sql))]
         return min(pairs, key=lambda pair: pair.distance, default=None)
+
+
+def case_of(record: Mapping[str, Any], score: Mapping[str, Any], answer: Gold, needed: Needed) -> Case:
+    """A run's line of runs.jsonl, its line of scores.jsonl, its task's gold and what of the bundle that needs."""
+    return Case(
+        record=record,
+        gold=answer.sql,
+        answerable=answer.answerable,
+        rules=needed.rules,
+        lenient=score.get("lenient"),
+        differences=tuple(score.get("differences") or ()),
+        reason=str(score.get("reason") or ""),
+    )
 
 
 @dataclass(frozen=True)

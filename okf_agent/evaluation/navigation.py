@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from okf_agent.evaluation.sql_shape import parse
 from okf_compiler.bundle import Bundle
-
-RULE = re.compile(r", rule (\S+)$")
-"""How a rule's concept names its source, at the end of the source's title."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +39,18 @@ class Navigation:
 
 def needed_concepts(bundle: Bundle, rules: Iterable[int | str], gold_sql: Sequence[str]) -> Needed:
     """The concepts of the rules with these ids, and of the tables in the first gold query that can be parsed."""
-    by_rule = {}
-    for concept in bundle.concepts.values():
-        for source in concept.frontmatter.get("sources") or ():
-            if isinstance(source, Mapping) and (match := RULE.search(str(source.get("title", "")))):
-                by_rule[match[1]] = concept.path
+    by_rule = rules_of(bundle)
     shape = next((found for sql in gold_sql if (found := parse(sql))), None)
     tables = [_table_path(bundle, name) for name in sorted(shape.tables)] if shape else []
     return Needed(
         tuple(by_rule[str(rule)] for rule in rules if str(rule) in by_rule),
         tuple(path for path in tables if path),
     )
+
+
+def rules_of(bundle: Bundle) -> dict[str, str]:
+    """The rule's id in its source -> its path, of every concept that has one."""
+    return {id: concept.path for concept in bundle.concepts.values() for id in concept.rule_ids}
 
 
 def navigate(record: Mapping[str, Any], needed: Needed) -> Navigation:
@@ -71,8 +68,5 @@ def navigate(record: Mapping[str, Any], needed: Needed) -> Navigation:
 
 def _table_path(bundle: Bundle, name: str) -> str:
     """The concept of a table, in whatever schema: `tables/orders.md`, `tables/sales.orders.md`; "" if there is none."""
-    for id, concept in bundle.concepts.items():
-        folder, _, last = id.rpartition("/")
-        if folder.startswith("tables") and last.lower().rpartition(".")[2] == name:
-            return concept.path
-    return ""
+    found = (table.path for table in bundle.tables if table.id.lower().rpartition("/")[2].rpartition(".")[2] == name)
+    return next(found, "")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from okf_agent.ask import Workspace
@@ -16,10 +13,9 @@ from okf_agent.evaluation.scorers import Options, score
 from okf_agent.evaluation.split import holdout
 from okf_agent.evaluation.store import Line
 from okf_agent.evaluation.suites import Suite
-from okf_agent.evaluation.verdict import Verdict
 from okf_agent.evaluation.worker import Job
 from okf_agent.prepare import quiet
-from okf_compiler import bundle as bundles
+from okf_compiler.loaded import loaded
 
 
 class Scoring:
@@ -31,7 +27,6 @@ class Scoring:
         self.held = holdout(suite.queries)
         self.workspace = workspace
         self.options = Options(suite.scorer, speed_repeats, workspace.model(judge) if judge else None)
-        self._lock = threading.Lock()
 
     def score(self, job: Job, record: Mapping[str, Any]) -> Line:
         """The line of scores.jsonl for a run's line of runs.jsonl.
@@ -43,7 +38,10 @@ class Scoring:
         ready = self.workspace.ready(task.database, quiet)
         options = replace(self.options, bundle=ready.bundle)
         verdict = score(task, answer, record, ready.database, options)
-        miss = self._miss(answer, record, verdict, ready.bundle) if verdict.strict is False and answer else None
+        facts, miss = verdict.to_json(), None
+        if verdict.strict is False and answer:
+            needed = needed_concepts(loaded(ready.bundle), answer.rules, answer.sql)
+            miss = misses.classify(misses.case_of(record, facts, answer, needed))
         return {
             "run_id": record["run_id"],
             "task_id": task.id,
@@ -52,33 +50,7 @@ class Scoring:
             "repeat": job.repeat,
             "difficulty": task.difficulty,
             "holdout": task.id in self.held,
-            **verdict.to_json(),
+            **facts,
             "miss": miss.kind if miss else "",
             "evidence": miss.evidence if miss else "",
         }
-
-    def _miss(self, answer: gold.Gold, record: Mapping[str, Any], verdict: Verdict, folder: Path) -> misses.Miss:
-        with self._lock:  # the first one loads the bundle, the others have it then
-            content = _bundle(folder, _stamp(folder))
-        needed = needed_concepts(content, answer.rules, answer.sql)
-        case = misses.Case(
-            record=record,
-            gold=answer.sql,
-            answerable=answer.answerable,
-            rules=needed.rules,
-            lenient=verdict.lenient,
-            differences=verdict.differences,
-            reason=verdict.reason,
-        )
-        return misses.classify(case)
-
-
-@functools.lru_cache(maxsize=32)
-def _bundle(folder: Path, _stamp: int) -> bundles.Bundle:
-    return bundles.load(folder)
-
-
-def _stamp(folder: Path) -> int:
-    """Changes when the bundle is replaced."""
-    index = folder / "index.md"
-    return index.stat().st_mtime_ns if index.is_file() else 0

@@ -5,19 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rich.text import Text
+
+from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.tasks import list_tasks
-from okf_compiler import bundle as bundles
+from okf_compiler.bundle import Bundle
 from okf_compiler.errors import UserError
 from okf_compiler.inert import inert
+from okf_compiler.loaded import loaded
+from okf_compiler.vocabulary import BUSINESS_RULE, CALCULATION
 
 EXAMPLES = 3
 
 
+def greet(config: Config, database: str, bundle: Path | None, cell: Cell, notice: str = "") -> None:
+    """The first screen, on standard error.
+
+    Raises:
+        UserError: there is no such database or bundle.
+    """
+    from rich.console import Console
+
+    err = Console(stderr=True, highlight=False)
+    if notice:
+        err.print(Text(notice, "magenta"), soft_wrap=True)
+    folder = bundle or config.settings.bundles / database
+    if not (folder / "index.md").is_file():
+        from okf_agent.prepare import find_bundle  # brings the database side: a second, the first time only
+
+        folder, _ = find_bundle(config, database, bundle, lambda line: err.print(Text(line, "dim"), soft_wrap=True))
+    first, second, *questions = greeting(config, database, folder, cell.knowledge, cell.model, err.width)
+    err.print(Text(first, "bold"))
+    err.print(Text(second))
+    for question in questions:
+        err.print(Text(question, "cyan"))
+
+
 def greeting(config: Config, database: str, bundle: Path, mode: str, model: str, width: int) -> Iterator[str]:
     """Two lines, then the examples; none is wider than `width`."""
-    tables, rules = (_concepts(bundle, folder) for folder in ("tables", "knowledge"))
-    size = f" ({tables} tables, {rules} rules)" if tables or rules else ""
+    content = _bundle(bundle)
+    size = f" ({len(content.tables)} tables, {len(content.rules)} rules)" if content else ""
     yield _fitting(f"{database}{size}, read by {mode}, answered by {model}.", width)
     yield _fitting("Ask in plain language; /help lists commands, Ctrl-D leaves. For example:", width)
     yield from (_fitting(f"  {question}", width) for question in examples(config, database, bundle, width - 2))
@@ -36,23 +64,21 @@ def examples(config: Config, database: str, bundle: Path, width: int = 10_000) -
 
 def _made(bundle: Path) -> Iterator[str]:
     """Questions from rule titles, those that can be computed first; from tables where there is no rule."""
+    content = _bundle(bundle)
+    if content is None:
+        return
+    for kind, text in ((CALCULATION, "What is the {} over all data?"), (BUSINESS_RULE, "How many fit the rule {}?")):
+        yield from (text.format(rule.title) for rule in content.rules if rule.type == kind)
+    yield from (f"How many rows has {table.title}?" for table in content.tables)
+
+
+def _bundle(folder: Path) -> Bundle | None:
+    """The bundle, if it is there and has concepts."""
     try:
-        concepts = [*bundles.load(bundle).concepts.values()] if bundle.is_dir() else []
+        content = loaded(folder) if folder.is_dir() else None
     except UserError:
-        concepts = []
-    for kind, text in (
-        ("Calculation", "What is the {} over all data?"),
-        ("Business Rule", "How many fit the rule {}?"),
-        ("PostgreSQL Table", "How many rows has {}?"),
-    ):
-        yield from (text.format(concept.title) for concept in concepts if concept.type == kind)
-
-
-def _concepts(bundle: Path, folder: str) -> int:
-    try:
-        return sum(bundles.is_concept(file.name) for file in (bundle / folder).iterdir())
-    except OSError:
-        return 0
+        return None
+    return content if content and content.concepts else None
 
 
 def _fitting(line: str, width: int) -> str:

@@ -44,5 +44,5 @@ def _values(
         folder = {"table": "tables/", "rule": "knowledge/"}.get(argument, "")
         return [concept.id.removeprefix(folder) for concept in concepts if folder and concept.id.startswith(folder)]
     if argument in RULES:
-        return [concept.title for concept in concepts if not concept.id.startswith("tables/")]
+        return [concept.title for concept in concepts if not concept.is_table]
     return []

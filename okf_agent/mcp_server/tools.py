@@ -159,7 +159,7 @@ def _list_databases(served: Served, databases: Sequence[str]) -> ToolResult:
     entries = []
     for name in databases:
         concepts = served.concepts(name)
-        tables = sum(1 for id in concepts if id.startswith("tables/"))
+        tables = sum(concept.is_table for concept in concepts.values())
         entries.append({"name": name, "tables": tables, "rules": len(concepts) - tables, "index": "/index.md"})
     lines = [
         f"* {e['name']}: {e['tables']} tables, {e['rules']} rules; read_file /index.md lists them" for e in entries

@@ -241,7 +241,8 @@ def _narrowed(table: TableCard, heard: frozenset[str]) -> Shown:
     trimmed, _ = _trimmed(table, heard)
     conditions = " ".join(condition for _, condition in table.joins)
     kept = tuple(c for c in trimmed.columns if "primary key" in c.type or c.name in conditions or _speaks(c, heard))
-    return replace(trimmed, columns=kept or trimmed.columns[:1]), len(table.columns) - max(1, len(kept))
+    kept = kept or trimmed.columns[:1]
+    return replace(trimmed, columns=kept), len(table.columns) - len(kept)
 
 
 def _cut(table: TableCard, kept: int) -> TableCard:

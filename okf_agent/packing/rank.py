@@ -58,9 +58,9 @@ def searched(question: str, known: Cards, bundle: Path) -> tuple[str, ...]:
     """Paths that the search index gives for the question, the nearest first; none for a small bundle."""
     if len(known.tables) + len(known.rules) < SEARCH_FROM:
         return ()
-    from okf_agent.search import index as search_index  # its library is loaded only where it helps
+    from okf_agent.search.index import shared  # its library is loaded only where it helps
 
-    return tuple(path for path, _ in search_index.open(bundle).rank(question, SEARCHED))
+    return tuple(path for path, _ in shared(bundle).rank(question, SEARCHED))
 
 
 def _rule_words(rule: RuleCard) -> list[str]:

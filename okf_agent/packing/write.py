@@ -45,6 +45,9 @@ class Writer:
 
     def table(self, table: TableCard, left_out: int = 0) -> str:
         """A CREATE TABLE with a comment a column; `left_out`: columns that are not shown."""
+        if not table.columns and table.text:
+            said = [f"{table.name}: {table.description}", *filter(None, table.text.splitlines())]
+            return "\n".join(f"-- {inert(line)}" for line in said)
         measured = self.profile.tables.get(table.title) if self.profile else None
         rows = f" -- {text.rows(measured)}" if measured and not self.shape.brief else ""
         columns = measured.columns if measured else {}

@@ -10,13 +10,12 @@ from pathlib import Path
 from okf_agent.search import ranking
 from okf_agent.sql import sql_text
 from okf_compiler import bundle as bundles
+from okf_compiler import markdown
 from okf_compiler.bundle import Concept
 from okf_compiler.frontmatter import FormatError
+from okf_compiler.loaded import loaded
+from okf_compiler.vocabulary import COLUMNS_INFERRED, COLUMNS_USED, DEFINITION, DEPENDS_ON
 
-TABLE = re.compile(r"\btable\b", re.IGNORECASE)
-SECTION = re.compile(r"^# (?P<heading>.+?)\n(?P<text>.*?)(?=^# |\Z)", re.MULTILINE | re.DOTALL)
-CODE = re.compile(r"`([^`]+)`")
-LINK = re.compile(r"\]\((/[^)\s]+\.md)\)")
 USED = 0.5
 """A rule matters from this share of its columns on that the query has."""
 
@@ -50,28 +49,22 @@ def find(files: Sequence[str], bundle: Path, question: str, answer: str, sql: st
     depends on it.
     """
     opened = [*_concepts(files, bundle)] if files else []
-    tables = tuple(concept.path for concept in opened if TABLE.search(concept.type))
-    rules = [concept for concept in opened if not TABLE.search(concept.type)]
+    tables = tuple(concept.path for concept in opened if concept.is_table)
+    rules = [concept for concept in opened if not concept.is_table]
     asked = {*ranking.words(f"{question} {answer}")}
     if not files and bundle.is_dir():
-        known = bundles.load(bundle).concepts.values()
-        rules = [concept for concept in known if not TABLE.search(concept.type) and _is_named(concept, asked)]
+        rules = [rule for rule in loaded(bundle).rules if _is_named(rule, asked)]
     names = _names(sql)
     matter = {rule.path for rule in rules if _is_named(rule, asked) or _is_used(rule, names)} if sql else set()
     for rule in rules * 2:  # twice, for a dependency of a dependency that was read before it
         if rule.path in matter:
-            matter |= {*LINK.findall(sections(rule).get("Depends on", ""))}
+            matter |= {*rule.links(DEPENDS_ON)}
     return Grounds(
         rules=tuple(_rule(rule, names) for rule in rules if rule.path in matter),
         also_read=tuple(rule.path for rule in rules if rule.path not in matter),
         tables=tables,
         read=bool(files),
     )
-
-
-def sections(concept: Concept) -> dict[str, str]:
-    """The texts of a concept's body by heading."""
-    return {match["heading"].strip(): match["text"].strip() for match in SECTION.finditer(concept.body)}
 
 
 def _concepts(files: Iterable[str], bundle: Path) -> Iterator[Concept]:
@@ -98,22 +91,18 @@ def _names(sql: str) -> set[str]:
 
 def _columns(text: str) -> set[str]:
     """Names of the columns, and of the fields in them, that a text has as code."""
-    return {code.rpartition(".")[2].lower() for code in CODE.findall(text)}
+    return {code.rpartition(".")[2].lower() for code in markdown.codes(text)}
 
 
 def _is_used(rule: Concept, names: set[str]) -> bool:
-    columns = {name for heading, text in sections(rule).items() if "olumns" in heading for name in _columns(text)}
+    parts = rule.sections
+    columns = {name for heading in (COLUMNS_USED, COLUMNS_INFERRED) for name in _columns(parts.get(heading, ""))}
     return bool(columns) and len(columns & names) >= USED * len(columns)
 
 
 def _rule(concept: Concept, names: set[str]) -> Rule:
-    parts = sections(concept)
-    definition = parts.get("Definition") or next(iter(parts.values()), "") or concept.description
-    assumed = [
-        line.removeprefix("* ")
-        for heading, text in parts.items()
-        if "infer" in heading.lower()
-        for line in text.splitlines()
-        if _columns(line) & names
-    ]
+    parts = concept.sections
+    definition = parts.get(DEFINITION) or next(iter(parts.values()), "") or concept.description
+    inferred = parts.get(COLUMNS_INFERRED, "").splitlines()
+    assumed = [line.removeprefix("* ") for line in inferred if _columns(line) & names]
     return Rule(concept.title, concept.path, definition, tuple(assumed))

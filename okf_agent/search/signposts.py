@@ -7,7 +7,6 @@ and can be cached.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,8 +15,9 @@ from okf_agent import prompts
 from okf_agent.bundles import reading
 from okf_agent.prompts import framing
 from okf_agent.search import index as search_index
-from okf_compiler import bundle as bundles
-from okf_compiler import link_text
+from okf_compiler.bundle import Concept
+from okf_compiler.loaded import loaded
+from okf_compiler.vocabulary import DEPENDS_ON, TABLES_NEEDED
 
 MAX_MATCHES = 5
 """Concepts named for their words; what they depend on comes besides."""
@@ -25,10 +25,6 @@ NEAR = 0.35
 """A concept counts as a match from this share of the best score on."""
 MAX_TABLES = 6
 """Tables named because the rules among the matches use or reach them, those of most rules first."""
-DEPENDS_ON = re.compile(r"^# Depends on\n(.*?)(?=^# |\Z)", re.MULTILINE | re.DOTALL)
-USES = re.compile(rf"^# (?:{'|'.join(link_text.HEADINGS)})\n(.*?)(?=^# |\Z)", re.MULTILINE | re.DOTALL)
-LINE_LINK = re.compile(r"^\* \[(?:\\.|[^\[\]\\\n])*\]\(/([^)\s]+)\.md\)", re.MULTILINE)
-LINK = re.compile(r"\]\(/([^)\s]+)\.md\)")
 
 
 def for_question(question: str, bundle: Path) -> str:
@@ -37,7 +33,7 @@ def for_question(question: str, bundle: Path) -> str:
     Raises:
         UserError: the bundle cannot be read.
     """
-    concepts = bundles.load(bundle).concepts
+    concepts = loaded(bundle).concepts
     found = matches(search_index.shared(bundle).rank(question, MAX_MATCHES), concepts)
     if not found:
         return ""
@@ -46,22 +42,25 @@ def for_question(question: str, bundle: Path) -> str:
     return prompts.load("matches.md", entries=framing.inside(reading.brief("\n".join(lines))))
 
 
-def matches(ranked: Sequence[tuple[str, float]], concepts: Mapping[str, bundles.Concept]) -> list[str]:
+def matches(ranked: Sequence[tuple[str, float]], concepts: Mapping[str, Concept]) -> list[str]:
     """Ids of the concepts among these paths whose scores come near the best one, then what they depend on."""
     least = NEAR * max((score for _, score in ranked), default=0.0)
     near = (path[1:-3] for path, score in ranked if score >= least)
     found = [id for id in near if id in concepts]
     for id in found:  # grows while it is read: dependencies have dependencies
-        section = DEPENDS_ON.search(concepts[id].body)
-        needed = LINK.findall(section[1]) if section else []
-        found.extend(n for n in dict.fromkeys(needed) if n in concepts and n not in found)
+        found.extend(n for n in _linked(concepts[id], DEPENDS_ON) if n in concepts and n not in found)
     return found
 
 
-def tables(found: Sequence[str], concepts: Mapping[str, bundles.Concept]) -> list[str]:
+def tables(found: Sequence[str], concepts: Mapping[str, Concept]) -> list[str]:
     """Ids of the tables that the rules among `found` use or reach, those of most rules first, without those found."""
     uses: Counter[str] = Counter()
     for id in found:
-        lines = "".join(section[1] for section in USES.finditer(concepts[id].body))
-        uses.update([*dict.fromkeys(n for n in LINE_LINK.findall(lines) if n in concepts and n not in found)])
+        needed = _linked(concepts[id], *TABLES_NEEDED)
+        uses.update([n for n in needed if n in concepts and concepts[n].is_table and n not in found])
     return [id for id, _ in uses.most_common(MAX_TABLES)]
+
+
+def _linked(concept: Concept, *headings: str) -> list[str]:
+    """Ids of what is linked under the headings."""
+    return [path[1:-3] for path in concept.links(*headings)]

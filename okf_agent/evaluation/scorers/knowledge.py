@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from okf_compiler import bundle
-
-_RULE = re.compile(r", rule (?P<id>.+)$")
+from okf_agent.evaluation import navigation
+from okf_compiler.loaded import derived
 
 
 def recall_and_precision(
@@ -30,21 +27,7 @@ def recall_and_precision(
 
 def rules_of(folder: Path) -> Mapping[str, str]:
     """Path in the bundle -> the rule's id in its source, of every concept that is a rule with an id."""
-    if not folder.is_dir():
-        return {}
-    inside = folder / "knowledge"
-    return _rules_of(folder, inside.stat().st_mtime_ns if inside.is_dir() else 0)
-
-
-@functools.lru_cache(maxsize=64)
-def _rules_of(folder: Path, _changed: int) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for concept in bundle.load(folder).concepts.values():
-        for source in concept.frontmatter.get("sources") or ():
-            named = _RULE.search(str(source.get("title", ""))) if isinstance(source, dict) else None
-            if named:
-                found[_path(concept.path)] = named["id"]
-    return found
+    return {path: id for id, path in derived(folder, navigation.rules_of).items()} if folder.is_dir() else {}
 
 
 def _path(path: str) -> str:

@@ -225,8 +225,10 @@ def bundle() -> Bundle:
     titles = {"knowledge/active-customer": "rule 3", "knowledge/valid-order": "rule 2", "knowledge/other": "rule 33"}
     concepts = {
         **{id: Concept(id, {"sources": [{"id": "kb", "title": f"Rules, {t}"}]}, "") for id, t in titles.items()},
-        "tables/orders": Concept("tables/orders", {"sources": [{"id": "schema", "title": "Schema"}]}, ""),
-        "tables/sales.items": Concept("tables/sales.items", {}, ""),
+        "tables/orders": Concept(
+            "tables/orders", {"type": "PostgreSQL Table", "sources": [{"id": "schema", "title": "Schema"}]}, ""
+        ),
+        "tables/sales.items": Concept("tables/sales.items", {"type": "PostgreSQL Table"}, ""),
     }
     return Bundle(root=None, concepts=concepts)  # type: ignore[arg-type]
 

@@ -36,7 +36,7 @@ def test_the_matches_of_a_question_are_named_with_what_they_depend_on() -> None:
 
 def test_the_tables_of_the_rules_are_named_those_of_most_rules_first() -> None:
     def concept(id: str, body: str = "") -> Concept:
-        return Concept(id, {"title": id}, body)
+        return Concept(id, {"title": id, "type": "Table" if id.startswith("tables/") else "Rule"}, body)
 
     lone = "".join(f"* [t{n}](/tables/t{n}.md), to join the others\n" for n in range(MAX_TABLES))
     concepts = {
