@@ -46,8 +46,3 @@ def targets(column: str, found: Sequence[Row], documented: Iterable[Path]) -> tu
     others.sort(key=lambda path: (-sum(kinds[path].values()), path))
     kept = sorted(others[: max(0, MOST - len(named))])
     return [path_target(column, path, kinds.get(path, ())) for path in (*named, *kept)], len(others) - len(kept)
-
-
-def is_object(found: Sequence[Row]) -> bool:
-    """Whether the column itself holds objects."""
-    return any(path == "[]" and kind == "object" for path, kind, _ in found)
