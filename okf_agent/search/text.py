@@ -12,6 +12,7 @@ import tantivy
 from okf_agent.search.ranking import STOP_WORDS
 from okf_compiler import frontmatter
 from okf_compiler.frontmatter import FormatError
+from okf_compiler.vocabulary import NEIGHBOURS
 
 TOKENIZER = "words"
 WORD = re.compile(r"\w+")
@@ -22,13 +23,7 @@ _PLAIN = re.compile(
 )
 _COMMENT = re.compile(r"\s#|:\s")
 _SECTION = re.compile(r"^(?=# )", re.MULTILINE)
-_NEIGHBOURS = tuple(
-    f"# {heading}\n"
-    for heading in (
-        *("Depends on", "Used by", "Tables reached", "Columns inferred"),
-        *("Related knowledge", "Knowledge inferred", "Joins"),
-    )
-)
+_NEIGHBOURS = tuple(f"# {heading}\n" for heading in NEIGHBOURS)
 _LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
 _SMALL_WORDS = frozenset(
     re.findall(
