@@ -9,10 +9,9 @@ from typing import Any
 
 import yaml
 
-from okf_agent import knowledge
-from okf_agent.cell import LOCAL_MODE, Cell, cell_from, configured_cell
+from okf_agent.cell import KNOWLEDGE, Cell, cell_from, configured_cell
 from okf_agent.config import Config
-from okf_agent.models.providers import LOCAL, choose_model
+from okf_agent.models.providers import choose_model
 from okf_compiler.errors import UserError, did_you_mean
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -30,13 +29,13 @@ def choose(config: Config, given: str | None, model: str | None, say: Callable[[
     """
     default = _model(config, model, say)
     if given is None:
-        found = _named(config.cells, default, "cells") or [_usual(config, default)]
+        found = _named(config, config.cells, default, "cells") or [_of_mode(config, default)]
     elif Path(given).suffix in SUFFIXES:
-        found = _read(Path(given), default)
+        found = _read(config, Path(given), default)
     else:
         found = [_listed(config, name.strip(), default) for name in given.split(",") if name.strip()]
     if not found:
-        raise UserError(f"--cells {given}: no cell is named. Give a file, or a list: bundle,raw,pack", status=2)
+        raise UserError(f"--cells {given}: no cell is named. Name them: bundle,raw,pack, or in a file.", status=2)
     seen: set[str] = set()
     for cell in found:
         if cell.name in seen:
@@ -44,10 +43,10 @@ def choose(config: Config, given: str | None, model: str | None, say: Callable[[
         seen.add(cell.name)
         if set(cell.name) & set(":,\n"):
             raise UserError(f"{cell.name!r} cannot be a cell's name: `NAME:CELL` and lists part there.", status=2)
-        if cell.knowledge not in knowledge.MODES:
-            near = did_you_mean(cell.knowledge, knowledge.MODES)
-            raise UserError(f"cell {cell.name}: there is no knowledge mode {cell.knowledge!r}{near}", status=2)
-        cell.check()
+        try:
+            cell.check()
+        except UserError as error:
+            raise UserError(f"cell {cell.name}: {error}", status=2) from None
     return tuple(found)
 
 
@@ -58,25 +57,26 @@ def _model(config: Config, model: str | None, say: Callable[[str], None]) -> str
     return choice.name
 
 
-def _usual(config: Config, model: str) -> Cell:
-    cell = configured_cell(config, model)
+def _of_mode(config: Config, model: str, mode: str | None = None) -> Cell:
+    """What `ask` does, with `--knowledge` where a mode is named."""
+    cell = configured_cell(config, model, mode)
     return replace(cell, name=cell.knowledge)
 
 
 def _listed(config: Config, name: str, default: str) -> Cell:
     if name in config.cells:
-        return _named({name: config.cells[name]}, default, "cells")[0]
-    if name in knowledge.MODES:
-        return Cell(default, name, name=name)
-    known = [*config.cells, *knowledge.MODES]
+        return _named(config, {name: config.cells[name]}, default, "cells")[0]
+    if name in KNOWLEDGE:
+        return _of_mode(config, default, name)
+    known = [*config.cells, *KNOWLEDGE]
     raise UserError(f"There is no cell and no knowledge mode {name!r}{did_you_mean(name, known)}", status=2)
 
 
-def _named(cells: Mapping[str, Mapping[str, Any]], default: str, place: str) -> list[Cell]:
-    return [_cell({**values, "name": name}, default, f"{place}.{name}") for name, values in cells.items()]
+def _named(config: Config, cells: Mapping[str, Mapping[str, Any]], default: str, place: str) -> list[Cell]:
+    return [_cell(config, {**values, "name": name}, default, f"{place}.{name}") for name, values in cells.items()]
 
 
-def _read(file: Path, default: str) -> list[Cell]:
+def _read(config: Config, file: Path, default: str) -> list[Cell]:
     """The cells of a file: a list of mappings with a `name` each, or a mapping of names, or `cells:` of either."""
     try:
         content = yaml.load(file.read_text(encoding="utf-8-sig"), Loader=yaml.CSafeLoader)
@@ -85,17 +85,17 @@ def _read(file: Path, default: str) -> list[Cell]:
     if isinstance(content, Mapping) and "cells" in content:
         content = content["cells"]
     if isinstance(content, Mapping) and all(isinstance(values, Mapping | None) for values in content.values()):
-        return _named({str(name): values or {} for name, values in content.items()}, default, str(file))
+        return _named(config, {str(name): values or {} for name, values in content.items()}, default, str(file))
     if isinstance(content, Sequence) and all(isinstance(values, Mapping) for values in content):
-        return [_cell(values, default, f"{file}, cell {n}") for n, values in enumerate(content, 1)]
+        return [_cell(config, values, default, f"{file}, cell {n}") for n, values in enumerate(content, 1)]
     raise UserError(f"{file}: write a list of cells, each with name, model, knowledge and its switches.", status=2)
 
 
-def _cell(values: Mapping[str, Any], default: str, place: str) -> Cell:
+def _cell(config: Config, values: Mapping[str, Any], default: str, place: str) -> Cell:
+    """What `ask` does with the cell's model, but for what the cell says."""
     model = values.get("model") or default
-    usual = {"knowledge": LOCAL_MODE} if model == LOCAL else {}
     try:
-        cell = cell_from({**usual, **values, "model": model})
+        cell = cell_from({**configured_cell(config, str(model)).settings(), **values, "model": model})
     except UserError as error:
         raise UserError(f"{place}: {error}", status=2) from None
     return cell if cell.name else replace(cell, name=cell.knowledge)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,10 @@ def test_without_any_cell_it_is_what_ask_would_do(tmp_path: Path) -> None:
     usual = Cell(MODEL, "search", signposts=False, find_value=True, name="search")
     assert choose(load_config(tmp_path), None, "local", lambda _line: None)[0].knowledge == "pack"
     config = {"model": {"name": MODEL, "api_base": "http://127.0.0.1:9/v1"}, "agent": agent}
+    (tmp_path / "config.yaml").write_text(json.dumps(config | {"cells": {"bare": {"rules": False}}}), encoding="utf-8")
+    bare = replace(usual, name="bare", rules=False)
+    for given, expected in ((None, bare), ("search", usual), ("raw", replace(usual, knowledge="raw", name="raw"))):
+        assert choose(load_config(tmp_path), given, None, lambda _line: None) == (expected,)
     (tmp_path / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
     assert choose(load_config(tmp_path), None, None, lambda _line: None) == (usual,)
 
@@ -65,7 +70,7 @@ def test_the_embedded_model_gets_the_one_mode_that_it_can_do(tmp_path: Path) -> 
     [
         ("bundel", {}, "no knowledge mode 'bundel'; did you mean 'bundle'"),
         (None, {"a": {"knowledg": "raw"}}, "cells.a: A cell has no key 'knowledg'; did you mean 'knowledge'"),
-        (None, {"a": {"knowledge": "rew"}}, "cell a: there is no knowledge mode 'rew'; did you mean 'raw'"),
+        (None, {"a": {"knowledge": "rew"}}, "cell a: There is no knowledge mode 'rew'; did you mean 'raw'"),
         (None, {"a": 3}, "cells.a: a mapping"),
         (None, {"a": {"model": "local", "knowledge": "bundle"}}, "The embedded model takes one prompt"),
         ("raw,raw", {}, "Two cells are called 'raw'"),
