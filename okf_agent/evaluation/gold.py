@@ -1,4 +1,5 @@
-"""Gold: answers, the rules they need and evidence hints. Only scorers and the leakage scan import this.
+"""Gold: answers, the rules they need and evidence hints. Nothing that a model is asked with imports this: only what
+scores, reports and looks for leaks, and the runner for the hints of cells that ask for them.
 
 Where a publisher keeps question and gold in one record, the suite's loader reads the question's fields and this
 reads the gold's.

@@ -1,4 +1,4 @@
-"""Does anything that a model reads hold a test's question, gold SQL, evidence or expected knowledge?
+"""Does anything that a model reads hold a test's question, gold SQL or evidence?
 
 Texts are compared as words in any case, so that line breaks, quotes, markdown and SQL formatting hide nothing. A run
 of LONG words in a row of one secret is a hit; a shorter secret must stand there whole, and one below SHORT words is not
@@ -28,7 +28,10 @@ ENTRY = re.compile(r"\b(sol_sql|external_knowledge|test_cases|instance_id)\b[^\w
 """The names of a task file's fields, before their value: somebody put a whole entry there."""
 SHOWN_HITS = 10
 WORD = re.compile(r"[^\W_]+")
+WORTHWHILE = 2 * SHORT
+"""Characters that a cell of a SQLite file must have to hold SHORT words."""
 TEXT_FILES = (".md", ".json", ".jsonl", ".yaml", ".yml", ".txt", ".csv")
+"""Files that people and programs write as text. In packed ones a field's name may stand by accident."""
 DATABASES = (".sqlite", ".db")
 
 
@@ -107,7 +110,7 @@ def words(text: str) -> list[str]:
     >>> words("SELECT o.customer_id, 'ACTIVE'")
     ['select', 'o', 'customer', 'id', 'active']
     """
-    return WORD.findall(text.casefold())
+    return [word.casefold() for word in WORD.findall(text)]
 
 
 def _needles(hidden: Iterable[Secret]) -> dict[tuple[str, ...], Secret]:
@@ -135,8 +138,7 @@ def _in_text(file: Path, text: str, needles: Mapping[tuple[str, ...], Secret], l
         for match in ENTRY.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
             found.setdefault(("", match[1]), Leak(file, line, "", match[1], match[0].strip()))
-    folded = text if len(text.casefold()) != len(text) else text.casefold()  # so that places stay the same
-    spots = [(match[0].casefold(), match.start()) for match in WORD.finditer(folded)]
+    spots = [(match[0].casefold(), match.start()) for match in WORD.finditer(text)]
     sequence = [word for word, _ in spots]
     for secret, start, size in _hits(sequence, needles, lengths):
         line = text.count("\n", 0, spots[start][1]) + 1
@@ -154,20 +156,24 @@ def _in_rows(file: Path, needles: Mapping[tuple[str, ...], Secret], lengths: lis
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         except sqlite3.DatabaseError:
             return _in_text(file, file.read_bytes().decode("utf-8", "replace"), needles, lengths)
-        for table in tables:
-            quoted = '"' + table.replace('"', '""') + '"'
-            try:
-                rows = connection.execute(f"SELECT * FROM {quoted}")
-            except sqlite3.DatabaseError:
-                continue  # a virtual table of an extension that is not here; its content lies in plain tables
-            for number, row in enumerate(rows, start=1):
-                for cell in row:
-                    if isinstance(cell, str) and len(cell) > SHORT * 2:
-                        for secret, start, size in _hits(found := words(cell), needles, lengths):
-                            text = " ".join(found[start : start + size])
-                            hit = Leak(file, number, secret.task_id, secret.kind, text)
-                            leaks.setdefault((secret.task_id, secret.kind), hit)
+        for row, text in _cells(connection, tables):
+            found = words(text)
+            for secret, start, size in _hits(found, needles, lengths):
+                hit = Leak(file, row, secret.task_id, secret.kind, " ".join(found[start : start + size]))
+                leaks.setdefault((secret.task_id, secret.kind), hit)
     return [*leaks.values()]
+
+
+def _cells(connection: sqlite3.Connection, tables: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The row's number in its table, and the text, of every cell that may hold a secret."""
+    for table in tables:
+        quoted = '"' + table.replace('"', '""') + '"'
+        try:
+            rows = connection.execute(f"SELECT * FROM {quoted}")
+        except sqlite3.DatabaseError:
+            continue  # a virtual table of an extension that is not here; its content lies in plain tables
+        for number, row in enumerate(rows, start=1):
+            yield from ((number, cell) for cell in row if isinstance(cell, str) and len(cell) > WORTHWHILE)
 
 
 def _hits(
