@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from okf_agent.config import Config
+from okf_agent.downloads.suites import SUITES as PUBLISHED
 from okf_agent.evaluation.suites import bird, defog, livesqlbench, pins, shop, user
-from okf_agent.evaluation.suites.databases import check_rows, configured
 from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
 from okf_agent.tasks import TASK_FILES, Task
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import Settings
 
 __all__ = [
-    "SUITES", "Listed", "Suite", "SuiteDatabase", "Task",
-    "check_pins", "check_rows", "configured", "listed", "load", "names",
+    "SUITES", "Listed", "Suite", "SuiteDatabase", "Task", "check_pins", "listed", "load",
 ]  # fmt: skip
 
 check_pins = pins.check
@@ -27,25 +26,23 @@ class Known:
     """A suite that the project knows by name."""
 
     read: Callable[[str, Path], Suite]
-    folders: tuple[str, ...]
-    """Names its folder has in a data root."""
     marks: tuple[str, ...]
     """Files one of which the folder must have."""
     get: str = ""
     """How to get it, in words; "" for `okf-agent data get NAME`."""
+    folders: tuple[str, ...] = ()
+    """Names its folder may have in a data root, besides the suite's and the one that `data get` gives it."""
 
 
-_LITE, _FULL, _LARGE = "livesqlbench-base-lite", "livesqlbench-base-full", "livesqlbench-large"
 SUITES: Mapping[str, Known] = {
-    "shop": Known(shop.load, ("shop",), ("tasks.jsonl",), "`okf-agent init --demo`"),
-    _LITE: Known(livesqlbench.load, (_LITE,), TASK_FILES),
-    _FULL: Known(livesqlbench.load, (_FULL, f"{_FULL}-v1"), TASK_FILES),
-    _LARGE: Known(livesqlbench.load, (_LARGE, f"{_LARGE}-v1"), TASK_FILES),
-    "defog": Known(defog.load, ("defog",), (defog.TASKS_FILE,)),
-    "bird-minidev": Known(bird.load, ("bird-minidev", "minidev", "MINIDEV"), bird.TASK_FILES),
+    "shop": Known(shop.load, ("tasks.jsonl",), "`okf-agent init --demo`"),
+    "livesqlbench-base-lite": Known(livesqlbench.load, TASK_FILES),
+    "livesqlbench-base-full": Known(livesqlbench.load, TASK_FILES),
+    "livesqlbench-large": Known(livesqlbench.load, TASK_FILES),
+    "defog": Known(defog.load, (defog.TASKS_FILE,)),
+    "bird-minidev": Known(bird.load, bird.TASK_FILES, folders=("minidev", "MINIDEV")),
     "bird-superhero": Known(
         bird.load,
-        ("bird-superhero",),
         bird.TASK_FILES,
         "put questions.json (its 129 questions of BIRD's dev.json), superhero.sqlite and database_description/ of "
         "BIRD's dev set into data/bird-superhero",
@@ -64,14 +61,9 @@ class Listed:
     """How to get it."""
 
 
-def names(config: Config) -> tuple[str, ...]:
-    """The suites that are here and can be loaded by name."""
-    return tuple(each.name for each in listed(config) if each.folder)
-
-
 def listed(config: Config) -> tuple[Listed, ...]:
     """Every suite that the project knows, here or missing."""
-    return tuple(Listed(name, _find(config.settings, known), _get(name)) for name, known in SUITES.items())
+    return tuple(Listed(name, _find(config.settings, name), _get(name)) for name in SUITES)
 
 
 def load(name: str, config: Config) -> Suite:
@@ -81,7 +73,7 @@ def load(name: str, config: Config) -> Suite:
         UserError: there is no such suite, it is not here (says how to get it), or one of its lines is broken.
     """
     if name in SUITES:
-        folder = _find(config.settings, SUITES[name])
+        folder = _find(config.settings, name)
         if folder is None:
             roots = ", ".join(str(root) for root in config.settings.data_roots)
             raise UserError(f"The suite {name} is not in {roots}. To get it: {_get(name)}", status=2)
@@ -100,16 +92,13 @@ def _get(name: str) -> str:
     return SUITES[name].get or f"`okf-agent data get {name}`"
 
 
-def _find(settings: Settings, known: Known) -> Path | None:
+def _find(settings: Settings, name: str) -> Path | None:
     """The first folder of a data root, or data root, under one of the suite's names, that has its tasks."""
-    for folder in _candidates(settings, known.folders):
-        if any((folder / mark).is_file() for mark in known.marks):
-            return folder
-    return None
-
-
-def _candidates(settings: Settings, folders: tuple[str, ...]) -> Iterator[Path]:
+    published = [PUBLISHED[name].folder] if name in PUBLISHED else []
+    folders = [*dict.fromkeys((name, *published, *SUITES[name].folders))]
     for root in settings.data_roots:
-        yield from (root / name for name in folders)
-        if root.name in folders:
-            yield root
+        candidates = [root / each for each in folders] + ([root] if root.name in folders else [])
+        for folder in candidates:
+            if any((folder / mark).is_file() for mark in SUITES[name].marks):
+                return folder
+    return None

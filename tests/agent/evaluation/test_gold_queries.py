@@ -25,7 +25,7 @@ from okf_agent.engines import Server
 from okf_agent.evaluation import gold, suites
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.scorers import SCORERS, Options, score
-from okf_agent.evaluation.suites import Suite, Task
+from okf_agent.evaluation.suites import Suite, Task, databases
 from okf_agent.evaluation.verdict import Verdict
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
@@ -72,7 +72,7 @@ def everything(
         found = {}
         for name in WANTED:
             suite = suites.load(name, config)
-            own = suites.configured(suite, config).settings
+            own = databases.configured(suite, config).settings
             opened = {}
             for each in suite.databases:
                 load.load(postgres, find_documents(own, each.name), override=own.databases.get(each.name))
@@ -97,7 +97,7 @@ def test_inputs_and_rows_are_as_pinned(everything: dict[str, Loaded], name: str)
     assert suite.pins and suites.check_pins(suite) == ()
     assert suite.row_counts.keys() == {each.name for each in suite.databases}
     for database in everything[name].databases.values():
-        assert suites.check_rows(suite, database) == ()
+        assert databases.check_rows(suite, database) == ()
 
 
 @pytest.mark.parametrize("name", WANTED)

@@ -15,8 +15,8 @@ from support.databases import loaded, made
 from okf_agent.config import Config, load_config
 from okf_agent.engines import Server
 from okf_agent.evaluation import gold, suites
-from okf_agent.evaluation.scorers import predictions
-from okf_agent.evaluation.suites import sqlite_dump
+from okf_agent.evaluation.predictions import predictions
+from okf_agent.evaluation.suites import databases, sqlite_dump
 from okf_agent.evaluation.transpile import to_postgres
 from okf_agent.sql.database import Database
 from okf_compiler.errors import UserError
@@ -78,7 +78,7 @@ def test_hints_are_given_apart(real: Config) -> None:
 def test_list_says_what_is_missing(tmp_path: Path) -> None:
     config = config_of(tmp_path, PROJECT / "data")
     found = {each.name: each for each in suites.listed(config)}
-    assert suites.names(config) == ("shop",)
+    assert [each.name for each in suites.listed(config) if each.folder] == ["shop"]
     assert found["shop"].folder == PROJECT / "data" / "shop"
     assert found["defog"].folder is None and "okf-agent data get defog" in found["defog"].get
 
@@ -174,7 +174,7 @@ def test_mini_dev(tmp_path: Path, postgres: Server) -> None:
     assert [(each.id, each.database, each.difficulty, each.hint) for each in suite.tasks] == [
         ("1471", "debit_card", "simple", "")
     ]
-    own = suites.configured(suite, config).settings
+    own = databases.configured(suite, config).settings
     documents = find_documents(own, "debit_card")
     assert "its money" in documents.meanings.read_text(encoding="utf-8")
     assert 'CREATE TABLE "customers"' in documents.schema.read_text(encoding="utf-8")
@@ -185,7 +185,7 @@ def test_mini_dev(tmp_path: Path, postgres: Server) -> None:
         answer = gold.load(suite)["1471"]
         assert database.run(answer.sql[0]).rows == (("0.5",),)
         assert answer.hint == "ratio = a / b"
-        assert suites.check_rows(suite, database) == ()
+        assert databases.check_rows(suite, database) == ()
 
 
 # --- SQLite ---
@@ -343,7 +343,7 @@ def test_own_suite_is_pinned_at_its_first_run(tmp_path: Path) -> None:
     first = suites.load("mine.jsonl", config)
     before = first.hash
     assert suites.check_pins(first) == () and not first.pins
-    suites.configured(first, config)
+    databases.configured(first, config)
     assert suites.check_pins(suites.load("mine.jsonl", config)) == ()
     write(tmp_path, {"mine.jsonl": [GOOD | {"sql": "SELECT 2"}]})
     changed = suites.load("mine.jsonl", config)
@@ -381,7 +381,7 @@ def test_a_database_that_is_not_whole_is_noticed(tmp_path: Path, postgres: Serve
     tables = [table.partition(".")[2] for table in suite.row_counts["shop"]]
     empty = "".join(f"CREATE TABLE {table} (a int);" for table in tables[1:])
     with made(postgres, "shop", empty) as params, Database(params, "shop", DatabaseSection()) as database:
-        said = suites.check_rows(suite, database)
+        said = databases.check_rows(suite, database)
     assert len(said) == len(tables)
     assert said[0].startswith(f"public.{tables[0]} cannot be read")
     assert said[1].startswith(f"public.{tables[1]} has 0 rows, not ")
