@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from okf_agent.commands.options import config_options, configured
+from okf_agent.commands.options import config_options, configured, model_option, unsafe_option
 
 
 @click.group("eval")
@@ -17,39 +17,42 @@ def evaluation() -> None:
 
 
 @evaluation.command()
-@click.option("--suite", metavar="NAME", help="A suite by name (see `eval list`), or your own .jsonl file.")
+@click.option("--suite", metavar="NAME", help="Ask this suite, by name (see `eval list`), or your own .jsonl file.")
 @click.option(
     "--cells",
     metavar="FILE|LIST",
-    help="A file (.yaml, .json) of cells, or names: bundle,raw,pack; without: config.yaml's, else as `ask` asks.",
+    help="Ask in these cells: a file (.yaml, .json), or names: bundle,raw,pack; without: config.yaml's, else as `ask`.",
 )
-@click.option("--model", metavar="NAME", help="The model of cells that name none.")
-@click.option("--tasks", metavar="IDS", help="Only these tasks, with commas between; * stands for anything.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N of them.")
-@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Questions asked at once.")
+@model_option
+@click.option("--tasks", metavar="IDS", help="Ask only these, with commas between; * stands for anything.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Ask only the first N of them.")
+@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Ask N at once.")
 @click.option("--repeat", type=click.IntRange(min=1), metavar="K", help="Ask everything K times.")
-@click.option("--name", metavar="NAME", help="What to call it; with the name of one that was begun, go on with it.")
-@click.option("--budget", type=click.FloatRange(min=0), metavar="DOLLARS", help="Stop before more is spent on it.")
-@click.option("--executor", metavar="ADDRESS", help="Where to ask: dask://host:port; without: threads here.")
-@click.option("--judge", metavar="MODEL", help="Also ask this model whether each answer matches.")
+@click.option("--name", metavar="NAME", help="Call it NAME, or go on with the one of that name.")
 @click.option(
-    "--cache/--no-cache", default=False, help="Keep replies of models, and use those kept of the same request."
+    "--budget",
+    type=click.FloatRange(min=0),
+    metavar="DOLLARS",
+    help="Stop before more is spent on it, in all sittings; inf for no limit.",
 )
-@click.option("--unsafe-role", is_flag=True, help="Ask also as a role that can do more than read.")
+@click.option("--executor", metavar="ADDRESS", help="Ask on dask://host:port; without: in threads here.")
+@click.option("--judge", metavar="MODEL", help="Also ask this model whether each answer matches.")
+@click.option("--cache", is_flag=True, help="Keep replies of models, and use those kept of the same request.")
+@unsafe_option
 @config_options
 def run(tasks: str | None, **options: Any) -> None:
     """Run a suite, or go on where it stopped. Safe to stop in any way: what finished is kept.
 
-    Exit status: 0 when everything is done, 1 when it stopped before (a budget, a model that is not there), 130 when
-    interrupted.
+    Exit status: 0 when everything is done, 1 when it stopped before (a budget, a model that is not there, a leak),
+    2 for a wrong call or a change since it began, 130 when interrupted.
     """
     from rich.console import Console
 
     from okf_agent.evaluation.evaluate import run as evaluate
-    from okf_agent.evaluation.plan import Wanted
+    from okf_agent.evaluation.plan import EvalOptions
 
     patterns = tuple(part.strip() for part in (tasks or "").split(",") if part.strip())
-    sys.exit(evaluate(configured(), Wanted(tasks=patterns, **options), Console(stderr=True)))
+    sys.exit(evaluate(configured(), EvalOptions(tasks=patterns, **options), Console(stderr=True)))
 
 
 @evaluation.command()
@@ -62,7 +65,7 @@ def report(name: str) -> None:
 
     config = configured()
     folder = store.find(config, name).folder
-    for path in reports.write(folder, explain.explainer(config, folder)):
+    for path in reports.write(folder, explain.explainer(config, folder, _warn)):
         click.echo(path)
 
 
@@ -72,39 +75,50 @@ def report(name: str) -> None:
 @config_options
 def compare(a: str, b: str) -> None:
     """Compare two evaluations, or two cells of one (NAME:CELL), question by question."""
-    from okf_agent.evaluation import compare as comparing
+    from okf_agent.evaluation import store
+    from okf_agent.evaluation.compare import Side
+    from okf_agent.evaluation.compare import compare as compared
 
-    click.echo(comparing.compare(_place(a), _place(b)))
+    def side(text: str) -> Side:
+        """`NAME` or `NAME:CELL`; a path may have a colon too."""
+        whole = (Path(text) / store.FACTS_FILE).is_file()
+        name, _, cell = (text, "", "") if whole or ":" not in text else text.rpartition(":")
+        return Side(store.find(configured(), name).folder, cell)
+
+    click.echo(compared(side(a), side(b)))
 
 
 @evaluation.command()
 @click.argument("task")
-@click.option("--name", default="last", metavar="NAME", help="Of this evaluation; without: the latest.")
+@click.argument("name", default="last")
 @config_options
 def show(task: str, name: str) -> None:
-    """Show how each cell answered TASK, step by step, and why it is right or wrong."""
+    """Show how each cell of NAME (without: the latest) answered TASK, step by step, and why it is right or wrong."""
     from okf_agent.evaluation import explain, store
     from okf_agent.evaluation import show as showing
 
     config = configured()
     folder = store.find(config, name).folder
-    click.echo(showing.show(folder, task, explain.explainer(config, folder)))
+    click.echo(showing.show(folder, task, explain.explainer(config, folder, _warn)))
 
 
 @evaluation.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--suite", required=True, metavar="NAME", help="The suite whose questions they answer.")
+@click.option("--suite", required=True, metavar="NAME", help="Score them as answers of this suite.")
 @click.option("--judge", metavar="MODEL", help="Also ask this model whether each answer matches.")
 @click.option(
     "--speed", type=click.IntRange(min=1), metavar="N", help="Run right queries N times, for R-VES (BIRD: 100)."
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write a JSON line a task here.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write a line a task to FILE.")
 @config_options
 def score(file: Path, **options: Any) -> None:
-    """Score predictions made elsewhere: FILE has lines with `task_id` and `sql`."""
-    from okf_agent.evaluation.predictions import score_file
+    """Score predictions made elsewhere: FILE has lines with `task_id` and `sql`.
 
-    score_file(configured(), file, click.echo, **options)
+    Exit status: 2 when it cannot be read, or the suite is not known.
+    """
+    from okf_agent.evaluation.predictions import ScoreOptions, score_file
+
+    score_file(configured(), ScoreOptions(file, **options), click.echo)
 
 
 @evaluation.command("list")
@@ -123,12 +137,8 @@ def list_all() -> None:
         click.echo(f"{name}: {found.facts['suite']} in {cells}; {sum(1 for _ in found.runs())} of {wanted} runs")
 
 
-def _place(text: str) -> str:
-    """`NAME` or `NAME:CELL` with the evaluation's folder in the place of its name."""
-    from okf_agent.evaluation import store
-
-    name, colon, cell = text.partition(":")
-    return f"{store.find(configured(), name).folder}{colon}{cell}"
+def _warn(text: str) -> None:
+    click.echo(text, err=True)
 
 
 @click.group("data")
@@ -144,6 +154,8 @@ def get(name: str, update: bool) -> None:
     """Bring the documents and tasks of the suite NAME to data/, or what is missing of them.
 
     The first time pins the publisher's revision and the SHA-256 of every file; later times bring the same bytes.
+
+    Exit status: 1 when something cannot be fetched or is not what was pinned.
     """
     from okf_agent.downloads import suites as publishers
     from okf_agent.downloads.fetch import progress_bar

@@ -2,87 +2,85 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from okf_agent.evaluation import figures
 from okf_agent.evaluation.figures import CellFigures
-from okf_agent.evaluation.report import interval, p_value, points
+from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.store import Evaluation
+from okf_agent.evaluation.wording import interval, p_value, points
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert
 
 
-def compare(a: str, b: str) -> str:
-    """Both sides in words, each the folder of an evaluation, or `FOLDER:CELL`.
+@dataclass(frozen=True)
+class Side:
+    """What is compared: an evaluation's folder and one of its cells, "" for all."""
+
+    folder: Path
+    cell: str = ""
+
+
+def compare(a: Side, b: Side) -> str:
+    """Both sides in words, b against a.
 
     Without a cell, the cells of the same name are compared; where none is in both, each must have only one.
 
     Raises:
         UserError: no such evaluation or cell, or nothing that both have verdicts for.
     """
-    sides = _side(a), _side(b)
-    pairs = _pairs(*sides)
-    names = [side[0] for side in sides]
-    shown = [_words(_named(one, names[0]), _named(other, names[1])) for one, other in pairs]
-    return "\n\n".join(shown)
+    return "\n\n".join(_words(one, other) for one, other in _pairs(_cells(a), _cells(b), a.cell, b.cell))
 
 
-def _side(text: str) -> tuple[str, dict[str, CellFigures], str]:
-    """The evaluation's name, its cells by name, and the cell that is asked for, "" for all."""
-    folder, _, cell = text.rpartition(":") if not Path(text).is_dir() else (text, "", "")
-    evaluation = Evaluation.load(Path(folder or text))
-    cells = {found.name: found for found in figures.read(evaluation)}
-    if cell and cell not in cells:
-        known = ", ".join(cells)
-        raise UserError(f"{evaluation.name} has no cell {cell!r}{did_you_mean(cell, cells)}\nIt has {known}.", status=2)
-    return evaluation.name, cells, cell
+def _cells(side: Side) -> dict[str, CellFigures]:
+    """The evaluation's cells by their names in it; each is called `NAME:CELL`."""
+    evaluation = Evaluation.load(side.folder)
+    cells = {cell.name: cell for cell in figures.read(evaluation)}
+    if side.cell and side.cell not in cells:
+        near = did_you_mean(side.cell, cells)
+        raise UserError(f"{evaluation.name} has no cell {side.cell!r}{near}\nIt has {', '.join(cells)}.", status=2)
+    return {name: replace(cell, name=f"{evaluation.name}:{name}") for name, cell in cells.items()}
 
 
 def _pairs(
-    a: tuple[str, dict[str, CellFigures], str], b: tuple[str, dict[str, CellFigures], str]
+    before: dict[str, CellFigures], after: dict[str, CellFigures], one: str, other: str
 ) -> list[tuple[CellFigures, CellFigures]]:
     """Which cells stand against which.
 
     Raises:
         UserError: it is not clear.
     """
-    (_, before, one), (_, after, other) = a, b
     if one or other:
-        wanted = one or other, other or one
-        if wanted[0] in before and wanted[1] in after:
-            return [(before[wanted[0]], after[wanted[1]])]
+        one, other = one or other, other or one
+        if one in before and other in after:
+            return [(before[one], after[other])]
     elif both := [name for name in before if name in after]:
         return [(before[name], after[name]) for name in both]
     elif len(before) == len(after) == 1:
         return [*zip(before.values(), after.values(), strict=True)]
-    raise UserError(
-        f"Which cells? {a[0]} has {', '.join(before)}; {b[0]} has {', '.join(after)}. Name them: NAME:CELL", status=2
-    )
-
-
-def _named(cell: CellFigures, evaluation: str) -> CellFigures:
-    return replace(cell, name=f"{evaluation}:{cell.name}")
+    known = " or ".join(", ".join(cell.name for cell in cells.values()) for cells in (before, after))
+    raise UserError(f"Which cells? Name one of {known}", status=2)
 
 
 def _words(a: CellFigures, b: CellFigures) -> str:
     """One comparison, on a few lines."""
-    found = figures.compare(a, b)
+    found = paired(a, b)
     if not found.difference.n:
         raise UserError(f"{a.name} and {b.name} have no task with a verdict in common.")
     rough = " (few databases: a rough interval)" if 1 < found.databases < 10 else ""
     drawn = f"{found.databases} databases{rough}" if found.databases > 1 else "tasks"
     lines = [
         f"{b.name} against {a.name}, {found.difference.n} tasks",
-        f"  first        {interval(a.accuracy)}",
-        f"  second       {interval(b.accuracy)}",
-        f"  difference   {points(found.difference)} points, bootstrap over {drawn}",
-        f"  McNemar      p {p_value(found.p)}: only the second right {len(found.gained)}, only the first "
-        f"{len(found.lost)}, both {found.both}, neither {found.neither}",
+        f"  {a.name}: {interval(a.accuracy)}",
+        f"  {b.name}: {interval(b.accuracy)}",
+        f"  difference: {points(found.difference)} points, bootstrap over {drawn}",
+        f"  right in both {found.both}, only in {a.name} {len(found.lost)}, only in {b.name} {len(found.gained)}, "
+        f"in neither {found.neither}: p {p_value(found.p)} by McNemar's test",
     ]
     if found.alone:
-        lines.append(f"  left out     {found.alone} tasks that only one of them has a verdict for")
-    flipped = {"gained": found.gained, "lost": found.lost}
-    lines += [f"  {what:<12} {' '.join(tasks)}" for what, tasks in flipped.items() if tasks]
+        lines.append(f"  left out: {found.alone} tasks that only one of them has a verdict for")
+    flipped = ((a, found.lost), (b, found.gained))
+    lines += [f"  only in {cell.name}: {' '.join(tasks)}" for cell, tasks in flipped if tasks]
     lines += [f"  {cell.name} is {cell.mark}" for cell in (a, b) if cell.mark]
     return "\n".join(map(inert, lines))

@@ -19,27 +19,29 @@ from typing import Any
 from filelock import FileLock
 
 import okf_agent
+import okf_compiler
 from okf_agent.records.trace import LOCK_SECONDS, append_line, read_steps
 from okf_compiler.errors import UserError
 
 REGISTRY = "holdout.jsonl"
-PROMPTS = ("prompts",)
-CODE = (
-    "agent.py",
-    "ask.py",
-    "bundles",
-    "knowledge",
-    "models/arguments.py",
-    "models/written_calls.py",
-    "models/written_sql.py",
-    "packing",
-    "results/answers.py",
-    "results/grounds.py",
-    "search",
-    "sql",
-    "tools",
+NO_SAY = (
+    "access",
+    "asking.py",
+    "commands",
+    "downloads",
+    "engines",
+    "evaluation",
+    "interactive",
+    "loading",
+    "mcp_server",
+    "records",
+    "results",
+    "setup",
 )
-"""What decides how a question gets its knowledge and how it is answered; modules and packages."""
+"""What of the agent does not decide how a question is answered; all else does, but for the prompts, held apart."""
+PROMPTS = "prompts"
+COMPILER = ("bundle.py", "inert.py", "link_text.py", "markdown.py", "profiling", "sql_names.py", "tokens.py")
+"""What of the compiler writes for a model while a question is asked. What it compiles is held by the bundle's hash."""
 
 
 @dataclass(frozen=True)
@@ -59,27 +61,12 @@ class Mark:
         return f"contaminated: {changed} changed after the hold-out was seen ({self.evaluation}, {self.since})"
 
 
-def configuration(
-    settings: Mapping[str, Any], *, model: Mapping[str, Any], limits: Mapping[str, Any], bundles: Mapping[str, str]
-) -> dict[str, Any]:
-    """Everything that may move a cell's results, flat: `{"settings.knowledge": "pack", "prompts": hash, …}`.
-
-    `settings` are the cell's, with its model; `model` the parameters of the model calls (temperature, …), `limits`
-    the bounds of a run, `bundles` the content hash by database. Prompts and code are hashed as they lie here.
-    """
-    return {
-        **{f"settings.{name}": value for name, value in settings.items() if name != "name"},
-        **{f"model.{name}": value for name, value in model.items()},
-        **{f"limits.{name}": value for name, value in limits.items()},
-        **{f"bundle.{name}": value for name, value in bundles.items()},
-        **here(),
-    }
-
-
-def here() -> dict[str, str]:
-    """The hashes of the prompt files and of the code of knowledge modes, tools and loop, as installed here."""
-    package = Path(okf_agent.__file__).parent
-    return {"prompts": _hash_of(package, PROMPTS), "code": _hash_of(package, CODE)}
+def installed_hashes() -> dict[str, str]:
+    """The hashes of the prompts and of the code that answers, as installed here."""
+    agent, compiler = (Path(str(package.__file__)).parent for package in (okf_agent, okf_compiler))
+    code = [place for place in agent.iterdir() if place.name not in (*NO_SAY, PROMPTS)]
+    code += [compiler / name for name in COMPILER]
+    return {"prompts": _hash_of([agent / PROMPTS]), "code": _hash_of(code)}
 
 
 def saw_holdout(evals: Path, suite: str, cell: str, evaluation: str, configuration: Mapping[str, Any]) -> Mark | None:
@@ -161,14 +148,13 @@ def _line_hash(entry: Mapping[str, Any]) -> str:
     return sha256(json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def _hash_of(package: Path, names: Iterable[str]) -> str:
-    """One hash over files and folders below `package`: names and contents, line ends as on Linux."""
+def _hash_of(places: Iterable[Path]) -> str:
+    """One hash over files and folders of a package: names and contents, line ends as on Linux."""
     total = sha256()
-    for name in sorted(names):
-        place = package / name
-        files = sorted(place.rglob("*")) if place.is_dir() else [place]
-        for file in files:
+    for place in sorted(places):
+        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
             if file.is_file() and file.suffix != ".pyc":
                 content = file.read_bytes().replace(b"\r\n", b"\n")
-                total.update(f"{file.relative_to(package).as_posix()}\0{sha256(content).hexdigest()}\0".encode())
+                name = file.relative_to(place.parent).as_posix()
+                total.update(f"{name}\0{sha256(content).hexdigest()}\0".encode())
     return total.hexdigest()

@@ -10,7 +10,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -35,12 +35,12 @@ from okf_agent.evaluation import (
     suites,
     worker,
 )
-from okf_agent.evaluation.plan import Wanted
+from okf_agent.evaluation.plan import EvalOptions, Planned
 from okf_agent.evaluation.replies import Replies
 from okf_agent.evaluation.scoring import Scoring
 from okf_agent.evaluation.split import holdout
 from okf_agent.evaluation.store import Evaluation
-from okf_agent.evaluation.suites import Suite, Task, databases
+from okf_agent.evaluation.suites import databases
 from okf_agent.evaluation.worker import Done, Job
 from okf_agent.prepare import Ready, Say
 from okf_compiler.errors import UserError
@@ -49,19 +49,7 @@ REPLIES = "replies"
 """The folder of kept replies, beside the evaluations."""
 
 
-@dataclass(frozen=True)
-class Planned:
-    """What is about to be asked."""
-
-    suite: Suite
-    cells: tuple[Cell, ...]
-    tasks: tuple[Task, ...]
-    wanted: Wanted
-    begun: Evaluation | None
-    """The evaluation that goes on; None for a new one."""
-
-
-def run(config: Config, wanted: Wanted, console: Console) -> int:
+def run(config: Config, wanted: EvalOptions, console: Console) -> int:
     """Run an evaluation, or go on with it; the exit status: 0 for done, 1 for stopped early, 130 for Ctrl-C.
 
     Raises:
@@ -79,7 +67,7 @@ def run(config: Config, wanted: Wanted, console: Console) -> int:
     replies = Replies(config.runs / REPLIES) if wanted.cache else None
     with ExitStack() as stack:
         stack.callback(_remove_if_empty, folder)
-        stack.enter_context(Evaluation(folder, {}).alone())
+        stack.enter_context(store.alone(folder))
         own = worker.configured(config, folder)
         workspace = stack.enter_context(Workspace(own, unsafe_role=wanted.unsafe_role, replies=replies))
         ready = get_ready(planned, workspace, say)
@@ -89,7 +77,7 @@ def run(config: Config, wanted: Wanted, console: Console) -> int:
     return _say_end(evaluation, stopped, planned, say)
 
 
-def make_plan(config: Config, wanted: Wanted, say: Say) -> Planned:
+def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
     """What to ask; an evaluation of that name that was begun says what the command line leaves out.
 
     Raises:
@@ -154,31 +142,32 @@ def begin(planned: Planned, config: Config, folder: Path, ready: Mapping[str, Re
         UserError: a leak, or a change since it began.
     """
     answers = gold.load(planned.suite)
-    hidden = leakage.secrets(planned.suite, answers)
-    leakage.stop_on(leakage.scan(hidden, _readable(config, ready)))
+    leakage.stop_on(leakage.scan(leakage.secrets(planned.suite, answers), _readable(config, ready)))
     bundles = plan.contents(config.settings, ready)
     configurations = {cell.name: plan.configuration(config, cell, bundles) for cell in planned.cells}
-    facts = plan.facts(folder.name, planned.suite, planned.tasks, planned.cells, planned.wanted, configurations)
-    facts["suite_argument"] = planned.wanted.suite
+    facts = plan.facts(folder.name, planned, configurations)
     if planned.begun:
         plan.refuse_changes(planned.begun.facts, facts)
-        evaluation = planned.begun
-    else:
-        evaluation = Evaluation.create(folder, facts)
-    held = holdout(planned.suite.queries)
-    if any(task.id in held for task in planned.tasks):
-        for cell in planned.cells:
-            mark = contamination.saw_holdout(
-                folder.parent, planned.suite.name, cell.name, folder.name, configurations[cell.name]
-            )
-            if mark:
-                say(f"{cell.name}: {mark}")
+    evaluation = planned.begun or Evaluation.create(folder, facts)
+    _register_holdout(planned, folder, configurations, say)
     unscored = [task for task in planned.tasks if task.id not in answers]
     if unscored:
         say(f"{len(unscored)} of {len(planned.tasks)} tasks have no gold here: they are asked and stay unscored.")
     if planned.suite.management:
         say(f"{len(planned.suite.management)} management tasks of {planned.suite.name} are out of scope and not asked.")
     return evaluation
+
+
+def _register_holdout(
+    planned: Planned, folder: Path, configurations: Mapping[str, Mapping[str, Any]], say: Say
+) -> None:
+    """Write down which cells are about to see held-out tasks, and say which of them were changed since they did."""
+    held = holdout(planned.suite.queries)
+    if not any(task.id in held for task in planned.tasks):
+        return
+    for name, configuration in configurations.items():
+        if mark := contamination.saw_holdout(folder.parent, planned.suite.name, name, folder.name, configuration):
+            say(f"{name}: {mark}")
 
 
 def _readable(config: Config, databases: Mapping[str, Ready]) -> list[Path]:
@@ -216,18 +205,22 @@ def _ask_all(
 
 
 def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -> int:
+    """Say how it ended, and how to go on; the exit status."""
     again = f"okf-agent eval run --name {evaluation.name}"
-    bound = planned.wanted.budget or 0.0
-    reasons = {
-        "interrupted": f"Interrupted. To go on: {again}",
-        "budget": f"The budget of ${bound:g} is used up. To go on: {again} --budget MORE",
-        "unknown price": f"A call's price is not known, so no budget can be kept. Set model.prices in config.yaml, "
-        f"or go on without one: {again} --budget inf",
-    }
+    if stopped == "interrupted":
+        say(f"Interrupted. To go on: {again}")
+        return 130
+    if stopped == "budget":
+        say(f"The budget of ${planned.wanted.budget or 0.0:g} is used up. To go on: {again} --budget MORE")
+    elif stopped == "unknown price":
+        say(
+            "A call's price is not known, so no budget can be kept. Set model.prices in config.yaml, or go on without "
+            f"one: {again} --budget inf"
+        )
+    elif stopped:
+        say(f"{runner.FAILURES} runs in a row had no reply of the model: {stopped} Put that right, then: {again}")
     if stopped:
-        text = reasons.get(stopped) or f"{runner.FAILURES} runs in a row had no reply of the model ({stopped})."
-        say(text if stopped in reasons else f"{text} Put that right, then go on: {again}")
-        return 130 if stopped == "interrupted" else 1
+        return 1
     failing = {line["task_id"]: line["gold_error"] for line in evaluation.scores() if line.get("gold_error")}
     if failing:
         task, error = next(iter(failing.items()))

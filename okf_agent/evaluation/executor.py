@@ -34,7 +34,7 @@ def opened(address: str | None, workers: int) -> Iterator[Workers]:
     Raises:
         UserError: an address of a kind that is not known, an engine that is not installed or does not answer.
     """
-    if address is None or address == "threads":
+    if address is None:
         threads = ThreadPoolExecutor(workers, thread_name_prefix="eval")
         try:
             yield Workers(threads, workers, remote=False)

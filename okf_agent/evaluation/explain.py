@@ -11,6 +11,7 @@ from okf_agent.evaluation import gold, suites
 from okf_agent.evaluation.misses import READING_MODES, Miss, case_of, classify
 from okf_agent.evaluation.navigation import Navigation, Needed, navigate, needed_concepts
 from okf_agent.evaluation.store import Evaluation
+from okf_agent.prepare import Say
 from okf_compiler.errors import UserError
 from okf_compiler.loaded import loaded
 
@@ -41,8 +42,8 @@ class Explainer:
         return needed_concepts(loaded(folder), answer.rules, answer.sql) if folder.is_dir() else Needed()
 
 
-def explainer(config: Config, folder: Path) -> Explainer | None:
-    """For the evaluation in a folder; None where its suite is not here any more, or is not the one that was asked.
+def explainer(config: Config, folder: Path, say: Say) -> Explainer | None:
+    """For the evaluation in a folder; None, and why, where its suite is gone or is not the one that was asked.
 
     Raises:
         UserError: there is no evaluation.
@@ -50,8 +51,10 @@ def explainer(config: Config, folder: Path) -> Explainer | None:
     facts = Evaluation.load(folder).facts
     try:
         suite = suites.load(str(facts.get("suite_argument") or facts.get("suite")), config)
-        if facts.get("suite_hash") != suite.hash:
-            return None
-        return Explainer(gold.load(suite), config.settings.bundles)
-    except (UserError, OSError):
-        return None
+        if facts.get("suite_hash") == suite.hash:
+            return Explainer(gold.load(suite), config.settings.bundles)
+        why = "its files have another content now"
+    except (UserError, OSError) as error:
+        why = str(error)
+    say(f"Without the suite, no detours are counted, and no miss gets a class that has none yet: {why}")
+    return None

@@ -1,4 +1,4 @@
-"""An evaluation in figures: what its report, `compare` and `show` say, worked out from its records alone."""
+"""An evaluation in figures: what its report and `show` say, worked out from its records alone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from okf_agent.evaluation.navigation import Navigation
 from okf_agent.evaluation.statistics import (
     Interval,
     Stability,
-    mcnemar,
     mean_pass_at_k,
-    paired_difference,
     stability,
     wilson,
 )
@@ -190,26 +188,6 @@ class CellFigures:
         return {name: share(group, "strict") for name, group in groups.items()}
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two cells over the tasks that both have verdicts for."""
-
-    a: str
-    b: str
-    difference: Interval
-    """Of b - a, in shares of tasks."""
-    databases: int
-    p: float
-    """McNemar's; each task counts once, as right if at least half of its runs are."""
-    gained: tuple[str, ...]
-    """Tasks that only b has right."""
-    lost: tuple[str, ...]
-    both: int
-    neither: int
-    alone: int
-    """Tasks that only one of the two has verdicts for; they do not count."""
-
-
 def read(evaluation: Evaluation, explain: Explains | None = None) -> list[CellFigures]:
     """The figures of every cell, in the order of eval.json.
 
@@ -230,49 +208,12 @@ def read(evaluation: Evaluation, explain: Explains | None = None) -> list[CellFi
     return [CellFigures(name, settings.get(name, {}), grouped[name], marks.get(name)) for name in names]
 
 
-def compare(a: CellFigures, b: CellFigures) -> Comparison:
-    """b against a, paired by task."""
-    tasks = [task for task in a.verdicts if task in b.verdicts]
-    before, after = ([fmean(cell.verdicts[task]) for task in tasks] for cell in (a, b))
-    database = {run.task_id: str(run.run.get("database")) for run in a.scored}
-    clusters = [database[task] for task in tasks]
-    won = [(x >= 0.5, y >= 0.5) for x, y in zip(before, after, strict=True)]
-    gained = tuple(task for task, pair in zip(tasks, won, strict=True) if pair == (False, True))
-    lost = tuple(task for task, pair in zip(tasks, won, strict=True) if pair == (True, False))
-    return Comparison(
-        a=a.name,
-        b=b.name,
-        difference=paired_difference(before, after, clusters),
-        databases=len(set(clusters)),
-        p=mcnemar(len(lost), len(gained)),
-        gained=gained,
-        lost=lost,
-        both=won.count((True, True)),
-        neither=won.count((False, False)),
-        alone=len(a.verdicts.keys() ^ b.verdicts.keys()),
-    )
-
-
 def share(runs: Iterable[Scored], verdict: str) -> Interval:
     """The share of tasks that are right, with Wilson's interval; a task's repeats are averaged first."""
     by_task: dict[str, list[float]] = defaultdict(list)
     for run in runs:
         by_task[run.task_id].append(float(bool(run.score.get(verdict))))
     return wilson(sum(fmean(values) for values in by_task.values()), len(by_task))
-
-
-def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """The names of the points (price, accuracy) that no other beats: none is as cheap and better, or as good and
-    cheaper. From cheap to dear.
-
-    >>> pareto({"a": (1, 0.5), "b": (2, 0.4), "c": (3, 0.7), "d": (3, 0.6)})
-    ['a', 'c']
-    """
-    front: list[str] = []
-    for name, (_, accuracy) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1], item[0])):
-        if not front or accuracy > points[front[-1]][1]:
-            front.append(name)
-    return front
 
 
 def miss_kinds(cells: Iterable[CellFigures]) -> list[str]:

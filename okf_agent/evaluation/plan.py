@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -13,6 +13,7 @@ from typing import Any
 from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.evaluation import contamination
+from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.suites.model import Suite
 from okf_agent.prepare import Ready
 from okf_agent.records.trace import versions
@@ -30,7 +31,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EvalOptions:
     """The arguments of `eval run`. What is None or empty comes from the evaluation of that name, if there is one."""
 
     suite: str | None = None
@@ -47,6 +48,18 @@ class Wanted:
     judge: str | None = None
     cache: bool = False
     unsafe_role: bool = False
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What is about to be asked."""
+
+    suite: Suite
+    cells: tuple[Cell, ...]
+    tasks: tuple[Task, ...]
+    wanted: EvalOptions
+    begun: Evaluation | None
+    """The evaluation that goes on; None for a new one."""
 
 
 def choose_tasks(suite: Suite, patterns: Sequence[str], limit: int | None) -> tuple[Task, ...]:
@@ -71,22 +84,17 @@ def choose_tasks(suite: Suite, patterns: Sequence[str], limit: int | None) -> tu
     return tuple(chosen[:limit])
 
 
-def facts(
-    name: str,
-    suite: Suite,
-    tasks: Iterable[Task],
-    cells: Iterable[Cell],
-    wanted: Wanted,
-    configurations: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    """The content of eval.json."""
+def facts(name: str, planned: Planned, configurations: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The content of eval.json; `configurations` by the cell's name."""
+    suite, wanted = planned.suite, planned.wanted
     return {
         "name": name,
         "suite": suite.name,
+        "suite_argument": wanted.suite,
         "suite_hash": suite.hash,
         "scorer": suite.scorer,
-        "cells": [{"name": cell.name, **cell.settings()} for cell in cells],
-        "tasks": [task.id for task in tasks],
+        "cells": [{"name": cell.name, **cell.settings()} for cell in planned.cells],
+        "tasks": [task.id for task in planned.tasks],
         "out_of_scope": len(suite.management),
         "repeat": wanted.repeat or 1,
         "judge": wanted.judge,
@@ -99,11 +107,19 @@ def facts(
 
 
 def configuration(config: Config, cell: Cell, bundles: Mapping[str, str]) -> dict[str, Any]:
-    """Everything that may move a cell's results, flat; `bundles` are the hashes of `contents`."""
+    """Everything that may move a cell's results, flat: `{"settings.knowledge": "pack", "prompts": hash, …}`.
+
+    `bundles` are the hashes of `contents`; prompts and code are hashed as they lie here.
+    """
     limits = config.agent.model_dump(include=LIMIT_KEYS) | config.settings.database.model_dump(include=ROW_KEYS)
-    return contamination.configuration(
-        cell.settings(), model=config.model.model_dump(include=MODEL_KEYS), limits=limits, bundles=bundles
-    )
+    parts = {
+        "settings": cell.settings(),
+        "model": config.model.model_dump(include=MODEL_KEYS),
+        "limits": limits,
+        "bundle": bundles,
+    }
+    flat = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
+    return flat | contamination.installed_hashes()
 
 
 def documents_of(ready: Ready) -> list[Path]:

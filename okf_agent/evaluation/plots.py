@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from okf_agent.evaluation.figures import pareto
 from okf_agent.evaluation.statistics import Interval
 
 if TYPE_CHECKING:
@@ -218,3 +217,17 @@ def _svg(figure: Figure, told: str) -> str:
     text = re.sub(r"(<svg [^>]*?) width=\"[^\"]*\"", r"\1", text, count=1)
     text = re.sub(r"(<svg [^>]*?) height=\"[^\"]*\"", r"\1", text, count=1)
     return text.replace("<svg ", f'<svg role="img" aria-label="{escape(told)}" ', 1)
+
+
+def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
+    """The names of the points (price, accuracy) that no other beats: none is as cheap and better, or as good and
+    cheaper. From cheap to dear.
+
+    >>> pareto({"a": (1, 0.5), "b": (2, 0.4), "c": (3, 0.7), "d": (3, 0.6)})
+    ['a', 'c']
+    """
+    front: list[str] = []
+    for name, (_, accuracy) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1], item[0])):
+        if not front or accuracy > points[front[-1]][1]:
+            front.append(name)
+    return front

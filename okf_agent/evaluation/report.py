@@ -11,11 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from okf_agent.evaluation import figures, plots
 from okf_agent.evaluation.figures import CellFigures, Explains, Scored
-from okf_agent.evaluation.pages import LIMITS, MOST_CHARS, Step, shortened, steps_of
-from okf_agent.evaluation.statistics import Interval
+from okf_agent.evaluation.paired import paired
+from okf_agent.evaluation.shown_steps import MOST_CHARS, Step, shortened, steps_of
 from okf_agent.evaluation.store import Evaluation
+from okf_agent.evaluation.wording import (
+    dollars,
+    hundred,
+    interval,
+    markdown_text,
+    number,
+    p_value,
+    percent,
+    plain,
+    points,
+    short,
+    when,
+)
 from okf_compiler.errors import UserError
-from okf_compiler.inert import inert, inert_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -68,7 +80,7 @@ def write(folder: Path, explain: Explains | None = None) -> tuple[Path, Path]:
     evaluation = Evaluation.load(folder)
     cells = figures.read(evaluation, explain)
     if not any(cell.runs for cell in cells):
-        raise UserError(f"{folder} has no finished run yet; `okf-agent eval run` makes some.", status=1)
+        raise UserError(f"{folder} has no finished run yet; `okf-agent eval run` makes some.")
     pages, tokens = _pages(evaluation, cells)
     content = _content(evaluation, cells, pages, tokens)
     paths = folder / HTML, folder / MARKDOWN
@@ -97,7 +109,7 @@ def _content(
         "cells": cells,
         "differing": _differing(cells),
         "pages": pages,
-        "comparisons": [figures.compare(a, b) for i, a in enumerate(known) for b in known[i + 1 :]],
+        "comparisons": [paired(a, b) for i, a in enumerate(known) for b in known[i + 1 :]],
         "kinds": kinds,
         "difficulties": _names(known, "difficulty"),
         "databases": _names(known, "database"),
@@ -220,46 +232,13 @@ def _environment() -> Environment:
         "percent": percent,
         "interval": interval,
         "points": points,
-        "short": lambda text: text if len(text) <= LIMITS[0] else f"{text[: LIMITS[0]]}\n… the record has the rest.",
-        "hundred": lambda value: number(None if value is None else 100 * value, 1),
+        "short": short,
+        "hundred": hundred,
         "p_value": p_value,
         "number": number,
         "dollars": dollars,
-        "when": lambda text: " at ".join(str(text)[:16].split("T")),
-        "plain": lambda text: inert_lines(str(text)),
+        "when": when,
+        "plain": plain,
         "markdown": markdown_text,
     }
     return environment
-
-
-def percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f} %"
-
-
-def interval(found: Interval) -> str:
-    """`59.5 % (46.6–71.1)`; a dash where there is no task."""
-    return f"{100 * found.value:.1f} % ({100 * found.low:.1f}–{100 * found.high:.1f})" if found.n else "–"
-
-
-def points(found: Interval) -> str:
-    """A difference in percentage points: `+28.4 (+14.9 to +41.5)`."""
-    value, low, high = (f"{100 * each:+.1f}".replace("-", "−") for each in (found.value, found.low, found.high))
-    return f"{value} ({low} to {high})"
-
-
-def p_value(p: float) -> str:
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
-
-
-def number(value: float | None, places: int = 0) -> str:
-    return "–" if value is None else f"{value:,.{places}f}"
-
-
-def dollars(value: float | None) -> str:
-    return "unknown" if value is None else f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
-
-
-def markdown_text(text: object) -> str:
-    """A text for a cell of a markdown table: on one line, and nothing in it is markup."""
-    line = " ".join(inert(str(text)).split())
-    return "".join(f"\\{letter}" if letter in "\\`*_{}[]<>|#~&" else letter for letter in line)

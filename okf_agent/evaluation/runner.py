@@ -57,7 +57,7 @@ class Budget:
 
 
 class Runner:
-    """One session of an evaluation. `run` returns why it ended before everything was done, "" if it was not."""
+    """One session of an evaluation."""
 
     def __init__(
         self, evaluation: Evaluation, workers: Workers, perform: Callable[[Job], Done], score: Score, display: Display
@@ -76,7 +76,9 @@ class Runner:
         self._stop = ""
 
     def run(self, wanted: Iterable[Job], budget: Budget, cancel: Callable[[], None]) -> str:
-        """Ask what is wanted and not finished, score what is unscored.
+        """Ask what is wanted and not finished, score what is unscored; why it stopped early, "" for everything done.
+
+        Why: `interrupted`, `budget`, `unknown price`, or what was the matter where no model replied.
 
         `cancel` ends the runs that are out; it is called on Ctrl-C.
 
@@ -147,13 +149,13 @@ class Runner:
         if done.steps is not None:
             self.evaluation.add_run(done.line, done.steps)
         self.state.spent += done.line["cost_known_usd"]
-        if not finished(done.line) and done.line["stop_reason"] == "interrupted":
+        if done.line["stop_reason"] == "interrupted":
             return
         self._count(done.line)
         self.state.here += 1
         self._silent = 0 if done.line["llm_calls"] else self._silent + 1
         if self._silent >= FAILURES:
-            self._stop = f"no reply: {done.line['error'] or done.line['stop_reason']}"
+            self._stop = str(done.line["error"] or done.line["stop_reason"])
         self._scoring[scorers.submit(self.score, job, done.line)] = job
 
     def _result(self, future: Future[Any]) -> Done:

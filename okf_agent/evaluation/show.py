@@ -8,9 +8,9 @@ from textwrap import indent
 
 from okf_agent.evaluation import figures
 from okf_agent.evaluation.figures import Explains, Scored
-from okf_agent.evaluation.pages import shortened, steps_of
-from okf_agent.evaluation.report import dollars, number
+from okf_agent.evaluation.shown_steps import shortened, steps_of
 from okf_agent.evaluation.store import Evaluation
+from okf_agent.evaluation.wording import dollars, number
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert, inert_lines
 

@@ -134,22 +134,23 @@ class Evaluation:
         """
         append_line(self.folder / SCORES_FILE, line)
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other runners out for as long as the block.
 
-        Raises:
-            UserError: one is at work.
-        """
-        lock = FileLock(self.folder / LOCK_FILE, timeout=0, mode=0o600)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise UserError(f"Another process is running the evaluation {self.name}; wait for it or stop it.") from None
-        try:
-            yield
-        finally:
-            lock.release()
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other runners out of an evaluation's folder for as long as the block.
+
+    Raises:
+        UserError: one is at work.
+    """
+    lock = FileLock(folder / LOCK_FILE, timeout=0, mode=0o600)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UserError(f"Another process is running the evaluation {folder.name}; wait for it or stop it.") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def key_of(line: Mapping[str, Any]) -> Key:

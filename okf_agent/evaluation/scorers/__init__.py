@@ -3,6 +3,6 @@
 A new one is one file and one line in `score.SCORERS`.
 """
 
-from okf_agent.evaluation.scorers.score import SCORERS, Options, Prediction, predictions, score
+from okf_agent.evaluation.scorers.score import SCORERS, Options, score
 
-__all__ = ["SCORERS", "Options", "Prediction", "predictions", "score"]
+__all__ = ["SCORERS", "Options", "score"]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean, pstdev
 
 from okf_agent.evaluation.results import Result
-from okf_agent.evaluation.scorers.compare import missing
+from okf_agent.evaluation.scorers.differences import missing
 from okf_agent.evaluation.scorers.model import Scorer
 from okf_agent.evaluation.values import Row, as_double
 

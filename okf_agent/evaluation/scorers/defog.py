@@ -22,7 +22,7 @@ from itertools import chain, combinations, pairwise
 
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.results import Result
-from okf_agent.evaluation.scorers.compare import missing, out_of_order
+from okf_agent.evaluation.scorers.differences import missing, out_of_order
 from okf_agent.evaluation.scorers.model import Scorer
 from okf_agent.evaluation.values import Row, Value, as_double, sort_key
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 
 from okf_agent.evaluation.results import Result
-from okf_agent.evaluation.scorers.compare import missing, out_of_order
+from okf_agent.evaluation.scorers.differences import missing, out_of_order
 from okf_agent.evaluation.scorers.model import Scorer
 from okf_agent.evaluation.values import Row, Value, rounded
 

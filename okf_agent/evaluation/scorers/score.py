@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from okf_agent.entries import read_entries
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.results import Result, fetch, seconds
 from okf_agent.evaluation.scorers import bird, defog, judge, knowledge, livesqlbench, refusal, rows, ties
 from okf_agent.evaluation.scorers.lenient import forgive
 from okf_agent.evaluation.scorers.model import Scorer
-from okf_agent.evaluation.suites.model import Suite
 from okf_agent.evaluation.verdict import Difference, Verdict
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tasks import Task
-from okf_compiler.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from okf_agent.llm import Model
@@ -101,7 +98,7 @@ def _verdict(task: Task, gold: Gold, record: Mapping[str, Any], database: Databa
 
 
 def _references(database: Database, gold: Gold, scorer: Scorer) -> tuple[list[_Reference], str]:
-    """The gold queries that run, and why the last one that does not fails. One that runs is enough."""
+    """The gold queries that run (one is enough), and the error of the last that failed."""
     found: list[_Reference] = []
     error = "gold has no query"
     for sql in scorer.alternatives(gold):
@@ -141,7 +138,7 @@ def _compare(
         reasons.append(
             scorer.same(reference.strict, predicted, ordered)
             if predicted
-            else "the query fails without its comments, DISTINCT and ROUND"
+            else "the query fails as the benchmark rewrites it before it compares"
         )
     right = "" in reasons
     best = references[reasons.index("")] if right else references[0]
@@ -155,11 +152,15 @@ def _compare(
     )
     if options.repeats:
         verdict = replace(verdict, r_ves=_speed(database, best.sql, sql, options.repeats) if right else 0.0)
-    if options.judge:
-        sides = judge.Side(best.sql, best.plain), judge.Side(sql, plain)
-        opinion = judge.ask(options.judge, task.question, *sides)
-        verdict = replace(verdict, judge=opinion.verdict or None, judge_cost_usd=opinion.cost_usd)
-    return verdict
+    return _judged(verdict, task, best, judge.Side(sql, plain), options.judge)
+
+
+def _judged(verdict: Verdict, task: Task, reference: _Reference, predicted: judge.Side, model: Model | None) -> Verdict:
+    """The verdict with a model's opinion, where one is to be asked."""
+    if model is None:
+        return verdict
+    opinion = judge.ask(model, task.question, judge.Side(reference.sql, reference.plain), predicted)
+    return replace(verdict, judge=opinion.verdict or None, judge_cost_usd=opinion.cost_usd)
 
 
 def _forgiven(
@@ -184,30 +185,3 @@ def _speed(database: Database, gold: str, sql: str, repeats: int) -> float | Non
         return bird.measure(lambda: seconds(database, gold), lambda: seconds(database, sql), repeats)
     except QueryError:
         return None
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A query made elsewhere, as a line `{"task_id": …, "sql": …}`; "" for a question that was declined."""
-
-    task_id: str
-    sql: str
-
-    def record(self) -> Mapping[str, Any]:
-        """What `score` reads of a run."""
-        return {"task_id": self.task_id, "answer": {"sql": self.sql, "answer": ""}}
-
-
-def predictions(file: Path, suite: Suite) -> Iterator[Prediction]:
-    """The predictions in a file, for the suite's tasks.
-
-    Raises:
-        UserError: a line without task_id or sql, or of a task that the suite does not have; names the line.
-    """
-    known = {task.id for task in suite.tasks}
-    for entry in read_entries(file):
-        task_id, sql = entry.text("task_id", "instance_id", "question_id"), entry.text("sql", "SQL", "predicted_sql")
-        if task_id not in known:
-            near = did_you_mean(task_id, known)
-            raise UserError(f"{entry.where}: {suite.name} has no task {task_id!r}{near}", status=2)
-        yield Prediction(task_id, sql)

@@ -8,9 +8,10 @@ import pytest
 from support.eval_folders import Size, make_evaluation, write_lines
 
 from okf_agent.evaluation import figures
-from okf_agent.evaluation.compare import compare
+from okf_agent.evaluation.compare import Side, compare
 from okf_agent.evaluation.explain import Explainer
 from okf_agent.evaluation.gold import Gold
+from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.show import show
 from okf_agent.evaluation.store import Evaluation
 from okf_compiler.errors import UserError
@@ -45,44 +46,46 @@ def test_two_cells_are_paired_by_task(tmp_path: Path) -> None:
     one = [True, True, False, False, False, False, False, False]
     other = [True, False, True, True, True, True, False, False]
     folder = verdicts(tmp_path / "e", {"pack": one, "bundle": other})
-    text = compare(f"{folder}:pack", f"{folder}:bundle")
+    text = compare(Side(folder, "pack"), Side(folder, "bundle"))
     assert "e:bundle against e:pack, 8 tasks" in text
-    assert "difference   +37.5 (" in text and "bootstrap over 2 databases (few databases" in text
-    assert "p 0.3750: only the second right 4, only the first 1, both 1, neither 2" in text  # 2·(1 + 5)/2⁵
-    assert "gained       t2 t3 t4 t5" in text and "lost         t1" in text
+    assert "difference: +37.5 (" in text and "bootstrap over 2 databases (few databases" in text
+    assert "right in both 1, only in e:pack 1, only in e:bundle 4, in neither 2: p 0.3750" in text  # 2·(1 + 5)/2⁵
+    assert "only in e:bundle: t2 t3 t4 t5" in text and "only in e:pack: t1" in text
 
 
 def test_two_evaluations_are_compared_by_cells_of_one_name(tmp_path: Path) -> None:
     a = verdicts(tmp_path / "a", {"pack": [True, False, False], "bundle": [True, True, True]})
     b = verdicts(tmp_path / "b", {"pack": [True, True, False], "search": [False, False, False]}, "one")
-    assert "b:pack against a:pack, 3 tasks" in compare(str(a), str(b))
-    assert "b:search against a:bundle" in compare(f"{a}:bundle", f"{b}:search")
-    assert "b:pack against a:pack" in compare(f"{a}:pack", str(b))
-    assert "bootstrap over tasks" in compare(f"{b}:pack", f"{b}:search")
+    assert "b:pack against a:pack, 3 tasks" in compare(Side(a), Side(b))
+    assert "b:search against a:bundle" in compare(Side(a, "bundle"), Side(b, "search"))
+    assert "b:pack against a:pack" in compare(Side(a, "pack"), Side(b))
+    assert "bootstrap over tasks" in compare(Side(b, "pack"), Side(b, "search"))
 
 
 @pytest.mark.parametrize(
     ("a", "b", "message"),
     [
-        ("{}:pakc", "{}:bundle", "did you mean"),
-        ("{}:bundle", "{}x", "no evaluation"),
+        (("", "pakc"), ("", "bundle"), "did you mean"),
+        (("", "bundle"), ("nowhere", ""), "no evaluation"),
     ],
 )
-def test_a_wrong_name_is_answered_with_the_near_one(folder: Path, a: str, b: str, message: str) -> None:
+def test_a_wrong_name_is_answered_with_the_near_one(
+    folder: Path, a: tuple[str, str], b: tuple[str, str], message: str
+) -> None:
     with pytest.raises(UserError, match=message):
-        compare(a.format(folder), b.format(folder))
+        compare(Side(folder / a[0], a[1]), Side(folder / b[0], b[1]))
 
 
 def test_cells_that_cannot_be_matched_must_be_named(tmp_path: Path) -> None:
     a = verdicts(tmp_path / "a", {"pack": [True], "bundle": [True]})
     b = verdicts(tmp_path / "b", {"schema": [True], "search": [False]})
     with pytest.raises(UserError, match="Which cells"):
-        compare(str(a), str(b))
+        compare(Side(a), Side(b))
 
 
 def test_a_task_is_counted_once_whatever_its_repeats(folder: Path) -> None:
     cells = figures.read(Evaluation.load(folder))
-    found = figures.compare(cells[0], cells[2])
+    found = paired(cells[0], cells[2])
     assert found.difference.n == found.both + found.neither + len(found.gained) + len(found.lost) == 19
 
 

@@ -2,27 +2,29 @@
 
 import ast
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import okf_agent
+import okf_compiler
 from okf_agent.cell import Cell
 from okf_agent.evaluation import contamination
-from okf_agent.evaluation.contamination import REGISTRY, configuration, marks, saw_holdout
+from okf_agent.evaluation.contamination import REGISTRY, marks, saw_holdout
 from okf_compiler.errors import UserError
 
-PLUMBING = {
-    f"okf_agent.{name}" for name in ("prepare", "config", "cell", "run", "llm", "models.providers", "access.hidden")
-}
-"""Modules that modes and tools use and that move no result, or are held by something else than the code's hash."""
+ANSWERING = ("bundles", "knowledge", "packing", "search", "sql", "tools")
+PLUMBING = {"okf_agent.engines"}
+"""What these packages use and what moves no result."""
 
 
 def settings(**changes: object) -> dict[str, object]:
-    parts = {"bundles": {"shop": "aa"}, "model": {"temperature": 0.0}, "limits": {"max_steps": 15}}
-    cell = Cell("m", "pack", **{k: v for k, v in changes.items() if k not in parts})  # type: ignore[arg-type]
-    return configuration(cell.settings(), **{**parts, **{k: v for k, v in changes.items() if k in parts}})
+    """A flat configuration; `settings__rules=False` is another `settings.rules`."""
+    cell = {f"settings.{name}": value for name, value in Cell("m", "pack").settings().items()}
+    parts = {"model.temperature": 0.0, "limits.max_steps": 15, "bundle.shop": "aa"}
+    return {**cell, **parts, **{name.replace("__", "."): value for name, value in changes.items()}}
 
 
 def test_the_same_configuration_is_clean_and_is_registered_once_an_evaluation(tmp_path: Path) -> None:
@@ -35,11 +37,11 @@ def test_the_same_configuration_is_clean_and_is_registered_once_an_evaluation(tm
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"profiles": False}, "settings.profiles"),
-        ({"find_value": True}, "settings.find_value"),
-        ({"model": {"temperature": 1.0}}, "model.temperature"),
-        ({"limits": {"max_steps": 20}}, "limits.max_steps"),
-        ({"bundles": {"shop": "bb"}}, "bundle.shop"),
+        ({"settings__profiles": False}, "settings.profiles"),
+        ({"settings__find_value": True}, "settings.find_value"),
+        ({"model__temperature": 1.0}, "model.temperature"),
+        ({"limits__max_steps": 20}, "limits.max_steps"),
+        ({"bundle__shop": "bb"}, "bundle.shop"),
     ],
 )
 def test_a_changed_cell_is_marked_for_good(tmp_path: Path, changes: dict[str, object], part: str) -> None:
@@ -56,39 +58,47 @@ def test_a_changed_cell_is_marked_for_good(tmp_path: Path, changes: dict[str, ob
 
 def test_a_change_within_one_evaluation_counts_too(tmp_path: Path) -> None:
     saw_holdout(tmp_path, "shop", "pack", "first", settings())
-    assert saw_holdout(tmp_path, "shop", "pack", "first", settings(rules=False))
+    assert saw_holdout(tmp_path, "shop", "pack", "first", settings(settings__rules=False))
     assert marks(tmp_path, "shop", ["pack"], "first")
 
 
 def test_prompts_and_code_are_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "package"
-    for name in ("prompts/pack.md", "knowledge/pack.py", "agent.py", "search/index.py", "terminal.py"):
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text("one\n", encoding="utf-8")
-    monkeypatch.setattr(contamination.okf_agent, "__file__", str(package / "__init__.py"))
-    before = contamination.here()
+    expected = {
+        "okf_agent/prompts/pack.md": {"prompts"},
+        "okf_agent/agent.py": {"code"},
+        "okf_agent/packing/choose.py": {"code"},
+        "okf_agent/search/synonyms.txt": {"code"},
+        "okf_compiler/profiling/text.py": {"code"},
+        "okf_agent/results/terminal.py": set(),
+        "okf_agent/evaluation/report.py": set(),
+        "okf_compiler/readers/dbt.py": set(),
+    }
+    for package in (okf_agent, okf_compiler):
+        source = Path(str(package.__file__)).parent
+        shutil.copytree(source, tmp_path / package.__name__, ignore=shutil.ignore_patterns("*.pyc"))
+        monkeypatch.setattr(package, "__file__", str(tmp_path / package.__name__ / "__init__.py"))
+    before = contamination.installed_hashes()
     changed = {}
-    for name in ("prompts/pack.md", "knowledge/pack.py", "agent.py", "search/index.py", "terminal.py"):
-        (package / name).write_text("two\n", encoding="utf-8")
-        changed[name] = {part for part, value in contamination.here().items() if value != before[part]}
-        (package / name).write_bytes(b"one\r\n")  # as a checkout on Windows has it
-        assert contamination.here() == before
-    assert changed["prompts/pack.md"] == {"prompts"} and changed["terminal.py"] == set()
-    assert changed["knowledge/pack.py"] == changed["agent.py"] == changed["search/index.py"] == {"code"}
+    for name in expected:
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        content = file.read_bytes() if file.exists() else b""
+        file.write_bytes(content + b"# more\n")
+        changed[name] = {part for part, value in contamination.installed_hashes().items() if value != before[part]}
+        file.write_bytes(content.replace(b"\n", b"\r\n"))  # as a checkout on Windows has it
+        assert contamination.installed_hashes() == before
+    assert changed == expected
 
 
 def test_everything_that_modes_and_tools_are_made_of_is_code() -> None:
-    package = Path(okf_agent.__file__).parent
-    assert [name for name in contamination.CODE if not (package / name).exists()] == []
-    covered = tuple(
-        f"okf_agent.{name.removesuffix('.py').replace('/', '.')}"
-        for name in (*contamination.CODE, *contamination.PROMPTS)
-    )
-    for name in ("knowledge", "tools", "packing", "search"):
-        for file in (package / name).glob("*.py"):
-            for module in imported(file):
-                known = module in PLUMBING or any(f"{module}.".startswith(f"{each}.") for each in covered)
-                assert known, f"{file.name} uses {module}: is it code that moves results, or plumbing?"
+    agent, compiler = (Path(str(package.__file__)).parent for package in (okf_agent, okf_compiler))
+    names = [agent / name for name in contamination.NO_SAY] + [compiler / name for name in contamination.COMPILER]
+    assert [place for place in names if not place.exists()] == []
+    outside = {f"okf_agent.{name.removesuffix('.py')}" for name in contamination.NO_SAY} - PLUMBING
+    for file in (agent / "agent.py", *(file for name in ANSWERING for file in (agent / name).glob("*.py"))):
+        for module in imported(file):
+            known = ".".join(module.split(".")[:2]) not in outside
+            assert known, f"{file.name} uses {module}: is it code that moves results, or plumbing?"
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -107,15 +117,15 @@ def is_module(name: str) -> bool:
 
 def test_other_cells_suites_and_databases_have_no_say(tmp_path: Path) -> None:
     saw_holdout(tmp_path, "shop", "pack", "first", settings())
-    assert saw_holdout(tmp_path, "defog", "pack", "second", settings(rules=False)) is None
-    assert saw_holdout(tmp_path, "shop", "bundle", "second", settings(rules=False)) is None
-    more = settings(bundles={"shop": "aa", "alien": "cc"})
+    assert saw_holdout(tmp_path, "defog", "pack", "second", settings(settings__rules=False)) is None
+    assert saw_holdout(tmp_path, "shop", "bundle", "second", settings(settings__rules=False)) is None
+    more = settings(bundle__alien="cc")
     assert saw_holdout(tmp_path, "shop", "pack", "second", more) is None
 
 
 def test_an_edited_registry_is_seen(tmp_path: Path) -> None:
     for name in ("first", "second", "third"):
-        saw_holdout(tmp_path, "shop", "pack", name, settings(rules=name != "second"))
+        saw_holdout(tmp_path, "shop", "pack", name, settings(settings__rules=name != "second"))
     lines = (tmp_path / REGISTRY).read_text(encoding="utf-8").splitlines()
     edited = json.loads(lines[1]) | {"cell": "other"}
     for text in ([lines[0], lines[2]], [lines[0], json.dumps(edited), lines[2]]):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.eval_folders import HOSTILE, Size, make_evaluation, write_lines
 
-from okf_agent.evaluation import contamination, figures, report
-from okf_agent.evaluation.pages import LIMITS, Part, Step, shortened, steps_of
+from okf_agent.evaluation import contamination, figures, plots, report
+from okf_agent.evaluation.shown_steps import LIMITS, Part, Step, shortened, steps_of
 from okf_agent.evaluation.store import Evaluation
 from okf_compiler.errors import UserError
 
@@ -236,7 +236,7 @@ def test_misses_that_no_score_names_are_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_the_pareto_front(points: dict[str, tuple[float, float]], front: list[str]) -> None:
-    assert figures.pareto(points) == front
+    assert plots.pareto(points) == front
 
 
 def test_long_texts_are_cut_to_a_run_s_share_and_counted() -> None:

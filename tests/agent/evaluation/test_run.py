@@ -82,6 +82,8 @@ def test_every_question_is_asked_in_every_cell_recorded_and_scored(lab: Lab) -> 
     assert {score["miss"] for score in wrong} == {"formula differs"}
     assert all(evaluation.steps(line["run_id"])[-1]["event"] == "Finished" for line in lines)
     assert {score["holdout"] for score in scores} == {True, False}
+    said = run_inside("eval", "compare", "all:raw", "last:pack", cwd=lab.root).stdout
+    assert "all:pack against all:raw, 10 tasks" in said and "right in both 8" in said
 
 
 def test_what_is_done_is_not_asked_again_and_a_lost_score_comes_back(lab: Lab) -> None:

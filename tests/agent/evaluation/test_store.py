@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from okf_agent.evaluation.store import Evaluation
+from okf_agent.evaluation.store import Evaluation, alone
 from okf_compiler.errors import UserError
 
 
@@ -58,12 +58,12 @@ def test_a_torn_last_line_is_no_run_and_the_next_one_is_whole(evaluation: Evalua
 
 def test_two_runners_at_once_are_refused(evaluation: Evaluation) -> None:
     with (
-        evaluation.alone(),
+        alone(evaluation.folder),
         pytest.raises(UserError, match="Another process is running the evaluation e"),
-        Evaluation.load(evaluation.folder).alone(),
+        alone(evaluation.folder),
     ):
         raise AssertionError("not reached")
-    with evaluation.alone():
+    with alone(evaluation.folder):
         pass
 
 
