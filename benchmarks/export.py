@@ -21,6 +21,7 @@ import psycopg
 from okf_agent.engines import embedded
 from okf_agent.engines.binaries import find_programs
 from okf_agent.results import export
+from okf_agent.results.formats import Written
 from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection
 
@@ -68,7 +69,7 @@ def write(params: dict[str, Any], file: Path, format: Any) -> float:
     """Seconds our export takes to write the result."""
     started = time.monotonic()
     with Database(params, "postgres", DatabaseSection()) as database, file.open("wb") as out:
-        export.write(database, SQL, format, out, seconds=600)
+        export.write(database, SQL, Written(format), out, seconds=600)
     return time.monotonic() - started
 
 

@@ -61,12 +61,10 @@ class Outcome:
 
     @property
     def exit_status(self) -> int:
-        """0 for a submitted answer whose SQL ran, or could not for want of content, and for a declined question."""
-        run = self.run
-        if run.stop_reason == "interrupted":
+        """0 for a run that succeeded and is on record, 130 for an interrupted one, else 1."""
+        if self.run.stop_reason == "interrupted":
             return 130
-        good = run.stop_reason in ("submitted", "declined") and run.answer and run.answer.checked != "error"
-        return 0 if good and not self.unrecorded else 1
+        return 0 if self.run.succeeded and not self.unrecorded else 1
 
 
 class Workspace:

@@ -20,8 +20,8 @@ KNOWLEDGE: Mapping[str, str] = {
     "pack": "one prompt with what the question needs, and one reply",
 }
 """The ways of giving a model knowledge, and what help says of each; okf_agent.knowledge.MODES does them."""
-SWITCHES = ("profiles", "rules", "values", "repair", "signposts", "find_value")
-"""What `--without` turns off."""
+SWITCHES = ("profiles", "rules", "values", "repair", "signposts")
+"""What `--without` turns off: what is on unless config.yaml says otherwise."""
 LOCAL_MODE = "pack"
 """The embedded model cannot drive a conversation with tools; this mode is one prompt and one reply."""
 

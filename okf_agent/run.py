@@ -304,6 +304,18 @@ class Run:
     def answer(self) -> Answer | None:
         return self.tally.answer
 
+    @property
+    def succeeded(self) -> bool:
+        return succeeded(self.stop_reason, self.answer.checked if self.answer else None)
+
+
+def succeeded(stop_reason: str, checked: str | None) -> bool:
+    """Whether a run ended well: declined, or handed in with SQL that did not fail. `checked` is None without an answer.
+
+    SQL that could not be run, for want of content, has not failed.
+    """
+    return stop_reason in ("submitted", "declined") and checked not in (None, "error")
+
 
 def event_to_json(event: Event) -> dict[str, Any]:
     """An event as a JSON object; `event` is its kind."""

@@ -294,6 +294,20 @@ def find_documents(settings: Settings, name: str) -> Documents:
     )
 
 
+def only_database(settings: Settings) -> str:
+    """The only database there is.
+
+    Raises:
+        UserError: there is none, or more than one to choose from.
+    """
+    known = list_databases(settings)
+    if len(known) > 1:
+        raise UserError(f"Which database? Choose one with --db: {', '.join(known)}.", status=2)
+    if not known:
+        raise no_database(settings)
+    return next(iter(known))
+
+
 def no_database(settings: Settings) -> UserError:
     """That the workspace has no database at all, and how it gets one."""
     roots = ", ".join(str(root) for root in settings.data_roots)

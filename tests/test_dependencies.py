@@ -28,12 +28,12 @@ except SystemExit:
     pass
 """
 PROMPT = """
-from okf_agent.interactive import line_editor, prompt
+from okf_agent.interactive import greeting, line_editor, prompt
 from okf_agent.cell import choose_cell
 from okf_agent.config import load_config
 config = load_config()
 prompt.completions(config)
-prompt.greet(config, "shop", None, choose_cell(config, "openai/x", None, print))
+greeting.greet(config, "shop", None, choose_cell(config, "openai/x", None, print))
 """
 STARTS = {
     "okf-agent --help": HELP.format(program="okf-agent", entry="agent"),

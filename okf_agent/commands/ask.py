@@ -12,20 +12,22 @@ from typing import Any
 from rich.console import Console
 
 from okf_agent.ask import Asked, Outcome, Workspace
+from okf_agent.asking import close, show_asking, watch
 from okf_agent.cell import Cell, choose_cell
 from okf_agent.config import Config
-from okf_agent.prepare import default_database, quiet
+from okf_agent.prepare import quiet
 from okf_agent.results import answers, compare, output
-from okf_agent.results.answers import View, grounds_of, words
-from okf_agent.results.export import Format
+from okf_agent.results.answers import grounds_of, words
+from okf_agent.results.formats import Format, Written, format_of
 from okf_agent.results.one_object import OneObject
-from okf_agent.results.terminal import close, console, show_asking, watch
+from okf_agent.results.terminal import console
 from okf_agent.tasks import find_task
 from okf_compiler.errors import UserError
+from okf_compiler.settings import only_database
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AskOptions:
     """The arguments of `ask`."""
 
     question: str | None = None
@@ -55,7 +57,7 @@ class Wanted:
         pairs = {
             ("--json", "--quiet"): self.as_json and self.quiet,
             ("--json", "--format"): self.as_json and self.format is not None and self.output is None,
-            ("--compare", "--raw"): self.compare and self.knowledge == "raw",
+            ("--compare", "--knowledge raw"): self.compare and self.knowledge == "raw",
             ("--compare", "--quiet"): self.compare and self.quiet,
             ("--compare", "--format"): self.compare and self.format is not None,
             ("--compare", "--output"): self.compare and self.output is not None,
@@ -65,7 +67,7 @@ class Wanted:
                 raise UserError(f"{one} and {other} do not go together. Give one of them.", status=2)
 
 
-def run(config: Config, wanted: Wanted, one: OneObject) -> int:
+def run(config: Config, wanted: AskOptions, one: OneObject) -> int:
     """Ask and show; the exit status. `one` learns when the object of --json is begun.
 
     Raises:
@@ -75,7 +77,7 @@ def run(config: Config, wanted: Wanted, one: OneObject) -> int:
     asked = question_of(config, wanted)
     if wanted.output:
         output.check_target(wanted.output)
-        wanted = replace(wanted, format=wanted.format or output.format_of(wanted.output))
+        wanted = replace(wanted, format=wanted.format or format_of(wanted.output))
     out, err = console(sys.stdout), console(sys.stderr)
 
     def say(line: str) -> None:
@@ -90,7 +92,7 @@ def run(config: Config, wanted: Wanted, one: OneObject) -> int:
         return _ask(asked, cell, workspace, wanted, out, err)
 
 
-def question_of(config: Config, wanted: Wanted) -> Asked:
+def question_of(config: Config, wanted: AskOptions) -> Asked:
     """The question, from the argument, a task or standard input.
 
     Raises:
@@ -113,7 +115,7 @@ def question_of(config: Config, wanted: Wanted) -> Asked:
         )
     if any("\udc80" <= character <= "\udcff" for character in text):  # bytes that the locale has no character for
         text = os.fsencode(text).decode("utf-8", "replace")
-    return Asked(text, wanted.db or default_database(config))
+    return Asked(text, wanted.db or only_database(config.settings))
 
 
 def _standard_input() -> str:
@@ -124,10 +126,10 @@ def _standard_input() -> str:
         return data.decode(sys.stdin.encoding or "latin-1", "replace").strip()
 
 
-def _ask(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, out: Console, err: Console) -> int:
+def _ask(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions, out: Console, err: Console) -> int:
     to_pipe = wanted.quiet or (wanted.format and not wanted.output)
     if not to_pipe:
-        outcome = show_asking(asked, cell, workspace, out, err, View(wanted.chart))
+        outcome = show_asking(asked, cell, workspace, out, err, wanted.chart)
     else:
         outcome = watch(asked, cell, workspace, err, quiet=wanted.quiet)
     status = outcome.exit_status
@@ -139,7 +141,7 @@ def _ask(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, out: Co
     return status
 
 
-def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one: OneObject) -> int:
+def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions, one: OneObject) -> int:
     """As `_ask`, with one object on standard output, which also says whether the file was written."""
     err = console(sys.stderr)
     outcome = watch(asked, cell, workspace, err)
@@ -158,7 +160,7 @@ def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, on
     return status
 
 
-def _say_answer(outcome: Outcome, wanted: Wanted, out: Console, err: Console) -> None:
+def _say_answer(outcome: Outcome, wanted: AskOptions, out: Console, err: Console) -> None:
     """The answer in words: on standard output where it is what was asked for, else beside the rows or not at all."""
     if outcome.run.answer is None:
         return
@@ -168,7 +170,7 @@ def _say_answer(outcome: Outcome, wanted: Wanted, out: Console, err: Console) ->
         err.print(answers.words(outcome.run.answer.answer, "bold"), soft_wrap=True)
 
 
-def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: Wanted, err: Console) -> bool:
+def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: AskOptions, err: Console) -> bool:
     """Write the rows to the file or to standard output; False where there are none to write."""
     answer, result = outcome.run.answer, outcome.run.result
     assert wanted.format
@@ -177,21 +179,21 @@ def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: Wanted,
             err.print(f"{wanted.output} was not written: no query of this answer ran.", style="red", markup=False)
         return False
     database = workspace.ready(asked.database, quiet).database
+    query, how = output.Query(answer.sql, result, database), Written(wanted.format, wanted.guard_formulas)
     if wanted.output is None:
-        target = output.standard_output()
-        output.write_rows(answer.sql, result, database, wanted.format, target, guard_formulas=wanted.guard_formulas)
+        output.write_rows(query, how, output.standard_output())
         return True
-    rows = output.save(wanted.output, wanted.format, answer.sql, result, database, err, wanted.guard_formulas)
+    rows = output.save(query, wanted.output, how, err)
     if not wanted.quiet:
         err.print(f"{rows:,} rows written to {wanted.output}", style="dim", markup=False, soft_wrap=True)
     return True
 
 
-def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one: OneObject) -> int:
-    """As configured and raw, one after the other, and both shown; the worse exit status."""
+def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions, one: OneObject) -> int:
+    """As configured and with other knowledge, one after the other, and both shown; the worse exit status."""
     out, err = console(sys.stdout), console(sys.stderr)
-    runs = []
-    for mode in (cell.knowledge if cell.knowledge != "raw" else "bundle", "raw"):
+    runs: list[compare.Asked] = []
+    for mode in (cell.knowledge, compare.other_knowledge(cell.knowledge)):
         each = replace(cell, knowledge=mode)
         if not wanted.as_json:
             err.print(f"{mode}:", style="bold")
@@ -203,17 +205,17 @@ def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: Wanted, one
     status = max(outcome.exit_status for _, outcome in runs)
     if wanted.as_json:
         text = json.dumps({"exit_status": status, **_compared(asked, runs, workspace)}, ensure_ascii=False, default=str)
-        one.begun = True
+        one.begin()
         output.standard_output().write(text.encode("utf-8", "backslashreplace") + b"\n")
     elif len(runs) == 2:
-        out.print(*compare.side_by_side(runs), sep="\n")
+        out.print(*compare.side_by_side(*runs), sep="\n")
     return status
 
 
-def _compared(asked: Asked, runs: list[tuple[Cell, Outcome]], workspace: Workspace) -> dict[str, Any]:
+def _compared(asked: Asked, runs: list[compare.Asked], workspace: Workspace) -> dict[str, Any]:
     """Both runs, with the rows that were shown, and the rows that differ; an interrupted one is the last."""
-    names = [cell.knowledge for cell, _ in runs]
-    diff = compare.diff_rows(runs[0][1].run.result, runs[1][1].run.result) if len(runs) == 2 else None
+    found = compare.compared(*runs) if len(runs) == 2 else None
+    only = found.rows_only if found else None
     return {
         "runs": [
             {
@@ -222,7 +224,7 @@ def _compared(asked: Asked, runs: list[tuple[Cell, Outcome]], workspace: Workspa
             }
             for _, outcome in runs
         ],
-        "same_rows": None if diff is None else diff.equal,
-        "all_rows_compared": diff is not None and not diff.partial,
-        "only_in": {} if diff is None else dict(zip(names, (diff.only_first, diff.only_second), strict=True)),
+        "same_rows": None if only is None else not any(only),
+        "all_rows_compared": found is not None and only is not None and not found.rows_cut,
+        "only_in": {} if only is None else dict(zip(compare.names(*runs), only, strict=True)),
     }

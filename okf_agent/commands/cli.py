@@ -8,24 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from okf_agent.commands import (
-    context as cli_context,
-)
-from okf_agent.commands import (
-    evaluation as cli_eval,
-)
-from okf_agent.commands import (
-    init as cli_init,
-)
-from okf_agent.commands import (
-    mcp as cli_mcp,
-)
-from okf_agent.commands import (
-    runs as cli_runs,
-)
-from okf_agent.commands import (
-    server as cli_server,
-)
+from okf_agent.commands.context import context as context_command
+from okf_agent.commands.evaluation import data, evaluation
+from okf_agent.commands.init import init
+from okf_agent.commands.mcp import mcp
 from okf_agent.commands.options import (
     bundle_option,
     chart_option,
@@ -33,13 +19,18 @@ from okf_agent.commands.options import (
     config_options,
     configured,
     db_option,
+    json_option,
     knowledge_option,
     model_option,
     raw_option,
+    say,
     unsafe_option,
     with_knowledge,
     without_option,
 )
+from okf_agent.commands.runs import runs
+from okf_agent.commands.server import doctor, prepare, stop
+from okf_agent.results.formats import FORMATS
 from okf_agent.results.one_object import JsonCommand, OneObject
 from okf_compiler.inert import inert_lines
 
@@ -47,7 +38,6 @@ if TYPE_CHECKING:
     from okf_agent.tools import ToolResult
 
 HELP = {"help_option_names": ["-h", "--help"]}
-FORMATS = ("table", "csv", "json", "markdown")
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -82,9 +72,9 @@ def commands(context: click.Context, /, **options: Any) -> None:
             option = "--" + given[0].replace("_", "-")
             raise click.UsageError(f"{option} belongs after the command: okf-agent {name} {option} …")
         return
-    from okf_agent.interactive.prompt import start
+    from okf_agent.interactive.prompt import PromptOptions, start
 
-    start(configured(), **with_knowledge(options))
+    start(configured(), PromptOptions(**with_knowledge(options)))
 
 
 @commands.command(cls=JsonCommand)
@@ -96,9 +86,9 @@ def commands(context: click.Context, /, **options: Any) -> None:
 @without_option
 @model_option
 @bundle_option
-@click.option("--compare", is_flag=True, help="Ask twice, the second time with the documents pasted; show both.")
+@click.option("--compare", is_flag=True, help="Ask with the bundle and with the documents pasted; show both.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the answer alone.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with everything, rows included.")
+@json_option
 @click.option("--format", type=click.Choice(FORMATS), help="Print the rows alone, all of them, in this format.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
@@ -111,13 +101,15 @@ def commands(context: click.Context, /, **options: Any) -> None:
 def ask(**options: Any) -> None:
     """Ask one QUESTION, or that of a task, and leave. `-`, or no QUESTION in a pipe: from standard input.
 
+    --json prints one object with everything: answer, query, rules, all rows, what it took.
+
     Exit status: 0 for a submitted answer whose query ran and for a declined question, 1 for everything else that
     ran, 2 for a wrong call or configuration, 130 when interrupted. Progress goes to standard error.
     """
     with OneObject(options["as_json"]) as one:
-        from okf_agent.commands.ask import Wanted, run
+        from okf_agent.commands.ask import AskOptions, run
 
-        sys.exit(run(configured(), Wanted(**with_knowledge(options)), one))
+        sys.exit(run(configured(), AskOptions(**with_knowledge(options)), one))
 
 
 @commands.command()
@@ -126,12 +118,15 @@ def ask(**options: Any) -> None:
 @bundle_option
 @config_options
 def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
-    """Read files of the bundle of DB, as the model would get them."""
+    """Read files of the bundle of DB, as the model would get them.
+
+    Exit status: 1 when one of them cannot be read.
+    """
     from okf_agent.prepare import find_bundle
     from okf_agent.tools import Context, read_file
 
     config = configured()
-    folder, _ = find_bundle(config, db, bundle, _say)
+    folder, _ = find_bundle(config, db, bundle, say)
     hide = config.settings.hidden(db)
     context = Context(bundle=folder, profiles=config.settings.profiles / db, hide=hide)
     _print_result(read_file.run({"paths": list(paths)}, context))
@@ -143,13 +138,16 @@ def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
 @unsafe_option
 @config_options
 def sql(db: str, query: str, unsafe_role: bool) -> None:
-    """Run one read-only QUERY over DB, as the model would get it."""
+    """Run one read-only QUERY over DB, and print what the model would get of it.
+
+    Exit status: 1 when it is refused or fails.
+    """
     from okf_agent.ask import Workspace
     from okf_agent.tools import Context, run_sql
 
     config = configured()
     with Workspace(config, unsafe_role=unsafe_role) as workspace:
-        ready = workspace.ready(db, _say)
+        ready = workspace.ready(db, say)
         max_rows = config.settings.database.max_rows
         context = Context(database=ready.database, max_rows=max_rows)
         _print_result(run_sql.run({"sql": query}, context))
@@ -172,22 +170,8 @@ def completion(shell: str) -> None:
     click.echo(script.source_template % script.source_vars())
 
 
-EXTRA = (cli_eval.evaluation, cli_eval.data)
-for command in (
-    cli_context.context,
-    cli_init.init,
-    cli_server.prepare,
-    cli_server.doctor,
-    cli_server.stop,
-    cli_runs.runs,
-    cli_mcp.mcp,
-    *EXTRA,
-):
+for command in (context_command, init, prepare, doctor, stop, runs, mcp, evaluation, data):
     commands.add_command(config_options(command))
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)
 
 
 def _print_result(result: ToolResult) -> None:

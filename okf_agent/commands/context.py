@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,13 +13,21 @@ from okf_agent.commands.options import (
     bundle_option,
     configured,
     db_option,
+    json_option,
     knowledge_option,
+    model_option,
+    print_json,
     raw_option,
+    say,
     with_knowledge,
     without_option,
 )
 from okf_agent.results.one_object import JsonCommand, OneObject
 from okf_compiler.inert import inert_lines
+
+if TYPE_CHECKING:
+    from okf_agent.cell import Cell
+    from okf_agent.config import Config
 
 
 @click.command(cls=JsonCommand)
@@ -28,28 +36,38 @@ from okf_compiler.inert import inert_lines
 @knowledge_option
 @raw_option
 @without_option
-@click.option("--model", metavar="NAME", help="`local` for the embedded model, which is told less; no key is needed.")
+@model_option
 @bundle_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: messages, tools, tokens by part.")
+@json_option
 def context(
     question: str, db: str | None, model: str | None, bundle: Path | None, as_json: bool, without: str, **options: Any
 ) -> None:
     """Print the exact text a model would see of QUESTION, with its tokens by part. No model is called."""
     with OneObject(as_json) as one:
-        from okf_agent.cell import configured_cell
         from okf_agent.commands.first_prompt import see, shown
-        from okf_agent.prepare import default_database
+        from okf_compiler.settings import only_database
 
         config = configured()
-        cell = configured_cell(config, model or config.model.name, with_knowledge(options)["knowledge"], without)
-        seen = see(config, db or default_database(config), question, cell, bundle, _say)
-        one.begun = True
+        cell = _cell(config, model, with_knowledge(options)["knowledge"], without)
+        seen = see(config, db or only_database(config.settings), question, cell, bundle, say)
+        one.begin()
         if as_json:
-            click.echo(json.dumps(seen.as_json(), ensure_ascii=False))
+            print_json(seen.as_json())
             return
         text = "\n".join(shown(seen))
         click.echo(inert_lines(text) if sys.stdout.isatty() else text)
 
 
-def _say(line: str) -> None:
-    click.echo(line, err=True)
+def _cell(config: Config, model: str | None, knowledge: str | None, without: str) -> Cell:
+    """The cell that `ask` would ask with. Where only a key is missing, the model that lacks it: none is needed here.
+
+    Without any key `ask` goes to the embedded model, which has one kind of knowledge; another that is named stands
+    for the configured model.
+    """
+    from okf_agent.cell import LOCAL_MODE, choose_cell, configured_cell
+    from okf_compiler.errors import UserError
+
+    if model is None and knowledge in (None, LOCAL_MODE):
+        with contextlib.suppress(UserError):
+            return choose_cell(config, None, knowledge, say, without)
+    return configured_cell(config, model or config.model.name, knowledge, without)

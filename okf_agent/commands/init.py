@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--from", "url", metavar="URL", help="The database: postgresql://user@host:5432/database.")
+@click.option("--from", "url", metavar="URL", help="Take this database: postgresql://user@host:5432/database.")
 @click.option("--yes", is_flag=True, help="Make the read-only role and ask the first question without asking back.")
-@click.option("--question", metavar="TEXT", help="The first question; without: one about the largest hub of tables.")
+@click.option("--question", metavar="TEXT", help="Ask this first; without: about the largest hub of tables.")
 @click.option("--no-question", is_flag=True, help="Ask no first question.")
 @click.option("--demo", is_flag=True, help="Put the demo shop into this folder instead, with config.yaml.")
 @model_option
@@ -33,7 +33,7 @@ def init(
 
     Exit status: 1 where the role is still to be made, or the first question failed.
     """
-    from okf_agent.setup import Wanted, initialise
+    from okf_agent.setup import InitOptions, initialise
 
     config = configured()
     if demo:
@@ -44,7 +44,7 @@ def init(
     meta = click.get_current_context().meta
     file = meta.get("config") or config.settings.root / "config.yaml"
     asking = sys.stdin.isatty() and sys.stdout.isatty()
-    wanted = Wanted(file.resolve(), name, url, tuple(meta.get("set", ())))
+    wanted = InitOptions(file.resolve(), name, url, tuple(meta.get("set", ())))
     done = initialise(config, wanted, click.echo, lambda text: yes or (asking and click.confirm(text)))
     if not done.ready:
         sys.exit(1)
@@ -62,7 +62,7 @@ def _lay_out_demo(config: Config) -> None:
 
 def _first_question(done: Done, question: str | None, model: str | None, yes: bool, asking: bool) -> int:
     """Ask it, if there is a model; the exit status."""
-    from okf_agent.commands.ask import Wanted, run
+    from okf_agent.commands.ask import AskOptions, run
     from okf_agent.models.providers import LOCAL, choose_model
     from okf_agent.results.one_object import OneObject
 
@@ -82,4 +82,4 @@ def _first_question(done: Done, question: str | None, model: str | None, yes: bo
             return 0
         example = click.prompt("5. First question", default=example)
     click.echo(f"5. First question, to {choice.name}: {example}")
-    return run(done.config, Wanted(question=example, db=done.name, model=model), OneObject(False))
+    return run(done.config, AskOptions(question=example, db=done.name, model=model), OneObject(False))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from okf_agent.cell import KNOWLEDGE, SWITCHES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -26,6 +30,16 @@ def configured() -> Config:
 
     meta = click.get_current_context().meta
     return load_config(file=meta.get("config"), changes=meta.get("set", ()))
+
+
+def say(line: str) -> None:
+    """Tell the person something that is no result."""
+    click.echo(line, err=True)
+
+
+def print_json(data: Any) -> None:
+    """One line of `--json`: the whole result, or one of its objects where it is a list."""
+    click.echo(json.dumps(data, ensure_ascii=sys.stdout.isatty(), default=str))
 
 
 def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
@@ -77,14 +91,17 @@ db_option = click.option(
     shell_complete=complete("databases"),
     help="The database; not needed where there is only one.",
 )
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: one object, or one a line where the result is a list."
+)
 raw_option = click.option("--raw", is_flag=True, help="The same as --knowledge raw.")
 knowledge_option = click.option(
     "--knowledge", metavar="NAME", shell_complete=complete("knowledge"),
-    help="How the model gets its knowledge: bundle, search, raw, schema or pack.",
+    help=f"How the model gets its knowledge: {', '.join(KNOWLEDGE)}.",
 )  # fmt: skip
 without_option = click.option(
     "--without", metavar="NAMES", default="",
-    help="Parts to leave out, with commas: profiles, rules, values, repair, signposts, find_value.",
+    help=f"Parts to leave out, with commas: {', '.join(SWITCHES)}.",
 )  # fmt: skip
 model_option = click.option(
     "--model", metavar="NAME", shell_complete=complete("models"),
@@ -94,6 +111,6 @@ bundle_option = click.option(
     "--bundle", type=click.Path(path_type=Path), metavar="DIR", help="Read this bundle instead of the compiled one."
 )
 chart_option = click.option(
-    "--chart/--no-chart", default=None, help="Draw the rows, or never; without: where it helps."
+    "--chart/--no-chart", default=None, help="Draw the rows always, or never; without: where it helps."
 )
-unsafe_option = click.option("--unsafe-role", is_flag=True, help="Ask also as a role that can do more than read.")
+unsafe_option = click.option("--unsafe-role", is_flag=True, help="Go on even if the role can do more than read.")

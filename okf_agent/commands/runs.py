@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from okf_agent.commands.options import complete, configured, json_option, print_json, say
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from okf_agent.records.runs import Found, Record, Wanted
+    from okf_agent.records.runs import Found, Record, RunFilter
 
 LISTED = 20
 """Runs of a list where --last does not say."""
@@ -22,36 +22,46 @@ LISTED = 20
 def filters(command: Callable[..., None]) -> Callable[..., None]:
     """The options that choose runs."""
     options = [
-        click.option("--db", default="", metavar="DB", help="Of this database."),
-        click.option("--mode", default="", metavar="MODE", help="Of this mode: bundle, raw, pack, …"),
-        click.option("--model", default="", metavar="TEXT", help="Whose model has this in its name."),
-        click.option("--stop-reason", default="", metavar="REASON", help="That ended so: submitted, step_limit, …"),
-        click.option("--task", default="", metavar="ID", help="Of this task."),
-        click.option("--since", default="", metavar="TIME", help="Since a date (2026-11-01) or for so long (2h, 7d)."),
-        click.option("--last", type=click.IntRange(min=1), metavar="N", help=f"The latest N; a list has {LISTED}."),
-    ]
+        click.option(
+            "--db", default="", metavar="DB", shell_complete=complete("databases"), help="Take runs over this database."
+        ),
+        click.option(
+            "--knowledge", "--mode", "mode", default="", metavar="NAME", shell_complete=complete("knowledge"),
+            help="Take runs with this knowledge: bundle, raw, pack, …",
+        ),
+        click.option("--model", default="", metavar="TEXT", help="Take runs whose model has TEXT in its name."),
+        click.option(
+            "--stop-reason", default="", metavar="REASON", help="Take runs that ended so: submitted, step_limit, …"
+        ),
+        click.option("--task", default="", metavar="ID", help="Take runs of this task."),
+        click.option(
+            "--since", default="", metavar="TIME", help="Take runs since a date (2026-11-01) or for so long (2h, 7d)."
+        ),
+        click.option(
+            "--last", type=click.IntRange(min=1), metavar="N", help=f"Take the latest N; a list has {LISTED}."
+        ),
+    ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
     return command
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON for programs.")
-
-
 @click.group(invoke_without_command=True)
 @filters
-@click.option("--stats", is_flag=True, help="Figures by mode and model: runs, success, steps, tokens, cost, seconds.")
+@click.option("--stats", is_flag=True, help="Show figures by knowledge and model instead.")
 @json_option
 def runs(stats: bool, as_json: bool, last: int | None, **chosen: str) -> None:
     """List the runs, latest last; show one, follow them, compare two.
 
-    With --json a list is one JSON object a line: the record, and what people said of it as `feedback`.
+    With --json each run is its record, and what people said of it as `feedback`.
+
+    Exit status: 1 when there is no such run, or only a part of an id that several have.
     """
     if click.get_current_context().invoked_subcommand is not None:
         return
     from okf_agent.records import runs as records
 
-    folder = _folder()
+    folder = configured().runs
     count = last if last is not None or stats or as_json else LISTED
     found = records.read_runs(folder, _wanted(**chosen), count)
     feedback = records.read_feedback(folder)
@@ -62,30 +72,30 @@ def runs(stats: bool, as_json: bool, last: int | None, **chosen: str) -> None:
     for record in found.records:
         _print_run(record, feedback.get(record["run_id"], ()), as_json)
     if not found.records and not as_json:
-        click.echo(f"No such runs in {folder}.", err=True)
+        say(f"No such runs in {folder}.")
 
 
 @runs.command()
 @click.argument("run_id", metavar="ID")
-@click.option("--full", is_flag=True, help="Every text whole, the instructions too.")
+@click.option("--full", is_flag=True, help="Print every text whole, the instructions too.")
 @json_option
 def show(run_id: str, full: bool, as_json: bool) -> None:
     """Show the run ID step by step; a part of the id is enough, `last` is the latest."""
     from okf_agent.records import runs as records
     from okf_agent.records import view as runs_view
 
-    folder = _folder()
+    folder = configured().runs
     record = records.find_run(folder, run_id)
     steps = records.steps_of(folder, record["run_id"])
     said = records.read_feedback(folder).get(record["run_id"], [])
     if as_json:
-        _print_json({"record": record, "steps": steps, "feedback": [vars(one) for one in said]})
+        print_json({"record": record, "steps": steps, "feedback": [vars(one) for one in said]})
         return
     out = _console()
     for line in runs_view.run_lines(record, said):
         out.print(line, soft_wrap=True)
     if not steps:
-        click.echo("Its steps are not kept any more (trace.keep_days).", err=True)
+        say("Its steps are not kept any more (trace.keep_days).")
     for event in steps:
         if full or event["event"] != "Instructions":
             for line in runs_view.step_lines(event, full):
@@ -103,7 +113,7 @@ def tail(run_id: str | None, as_json: bool) -> None:
     from okf_agent.records import view as runs_view
     from okf_agent.records.trace import RUNS_FILE
 
-    folder = _folder()
+    folder = configured().runs
     if run_id is None:
         path = folder / RUNS_FILE
         for record in records.follow(path, start=path.stat().st_size if path.exists() else 0):
@@ -113,7 +123,7 @@ def tail(run_id: str | None, as_json: bool) -> None:
     out = _console()
     for event in records.follow(_steps_file(folder, run_id), start=0):
         if as_json:
-            _print_json(event)
+            print_json(event)
         for line in () if as_json else runs_view.step_lines(event, False):
             out.print(line, soft_wrap=True)
         if event.get("event") == "Finished":
@@ -129,27 +139,21 @@ def compare(a: str, b: str, as_json: bool) -> None:
     from okf_agent.records import runs as records
     from okf_agent.records import view as runs_view
 
-    folder = _folder()
-    found = records.compare(folder, records.find_run(folder, a), records.find_run(folder, b))
+    folder = configured().runs
+    one, other = records.find_run(folder, a), records.find_run(folder, b)
+    found = records.compare(one, other, records.kept_rows(folder, one), records.kept_rows(folder, other))
     if as_json:
-        _print_json(vars(found))
+        print_json(vars(found))
         return
     out = _console()
-    for part in runs_view.comparison_view(found):
+    for part in runs_view.comparison_view(found, (one["run_id"], other["run_id"])):
         out.print(part)
 
 
-def _folder() -> Path:
-    from okf_agent.config import load_config
+def _wanted(db: str, mode: str, model: str, stop_reason: str, task: str, since: str) -> RunFilter:
+    from okf_agent.records.runs import RunFilter, parse_since
 
-    meta = click.get_current_context().meta
-    return load_config(file=meta.get("config"), changes=meta.get("set", ())).runs
-
-
-def _wanted(db: str, mode: str, model: str, stop_reason: str, task: str, since: str) -> Wanted:
-    from okf_agent.records.runs import Wanted, parse_since
-
-    return Wanted(db, mode, model, stop_reason, task, parse_since(since) if since else None)
+    return RunFilter(db, mode, model, stop_reason, task, parse_since(since) if since else None)
 
 
 def _steps_file(folder: Path, run_id: str) -> Path:
@@ -171,16 +175,18 @@ def _steps_file(folder: Path, run_id: str) -> Path:
 
 
 def _say_skipped(folder: Path, found: Found) -> None:
+    from okf_agent.records.trace import RUNS_FILE
+
     if found.skipped:
         lines = "1 line is no record" if found.skipped == 1 else f"{found.skipped} lines are no records"
-        click.echo(f"{folder / 'runs.jsonl'}: {lines} and left out: {found.example!r}", err=True)
+        say(f"{folder / RUNS_FILE}: {lines} and left out: {found.example!r}")
 
 
 def _print_run(record: Record, said: Sequence[Any], as_json: bool) -> None:
     from okf_agent.records import view as runs_view
 
     if as_json:
-        _print_json({**record, "feedback": [vars(one) for one in said]})
+        print_json({**record, "feedback": [vars(one) for one in said]})
         return
     out = _console()
     for line in runs_view.run_lines(record, said):
@@ -190,14 +196,11 @@ def _print_run(record: Record, said: Sequence[Any], as_json: bool) -> None:
 def _print_statistics(figures: Sequence[Any], as_json: bool) -> None:
     from okf_agent.records import view as runs_view
 
-    if as_json:
-        _print_json(figures)
-    else:
+    if not as_json:
         _console().print(runs_view.statistics_view(figures))
-
-
-def _print_json(data: Any) -> None:
-    click.echo(json.dumps(data, ensure_ascii=sys.stdout.isatty(), default=str))
+        return
+    for each in figures:
+        print_json(each)
 
 
 def _console() -> Console:

@@ -2,49 +2,56 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 
 import click
 
-from okf_agent.commands.options import configured
+from okf_agent.commands.options import complete, configured, json_option, model_option, print_json, say
 
 
 @click.command()
-@click.argument("db", required=False)
-@click.option("--all", "every", is_flag=True, help="Every database of the data roots.")
+@click.argument("db", required=False, shell_complete=complete("databases"))
+@click.option("--all", "every", is_flag=True, help="Prepare every database of the data roots.")
 @click.option("--reload", is_flag=True, help="Load the dump again, in the place of what is there.")
 @click.option("--print-sql", is_flag=True, help="Only print the statements that make and harden the role, for a DBA.")
 def prepare(db: str | None, every: bool, reload: bool, print_sql: bool) -> None:
-    """Get DB ready for questions: its bundle, its content and the read-only role. Safe to repeat."""
+    """Get DB ready for questions: its bundle, its content and the read-only role. Safe to repeat.
+
+    Exit status: 1 when it cannot be made ready (no connection, a dump that fails), 2 for a wrong call.
+    """
     from okf_agent.access.role import statements
     from okf_agent.engines import reach
-    from okf_agent.prepare import default_database, find_bundle, load_content
-    from okf_compiler.settings import list_databases, no_database
+    from okf_agent.prepare import find_bundle, load_content
+    from okf_compiler.settings import list_databases, no_database, only_database
 
+    if every and db:
+        raise click.UsageError("DB and --all do not go together. Give one of them.")
     config = configured()
-    names = list(list_databases(config.settings)) if every else [db or default_database(config)]
+    names = list(list_databases(config.settings)) if every else [db or only_database(config.settings)]
     if not names:
         raise no_database(config.settings)
-    bundles = {} if print_sql else {name: find_bundle(config, name, None, _say) for name in names}
-    server = reach(config, _say)
+    bundles = {} if print_sql else {name: find_bundle(config, name, None, say) for name in names}
+    server = reach(config, say)
     for name in names:
         if print_sql:
             click.echo("\n".join(statements(server, name, config)))
             continue
         folder, documents = bundles[name]
-        has_content = load_content(config, server, name, documents, _say, again=reload)
+        has_content = load_content(config, server, name, documents, say, again=reload)
         content = "ready" if has_content else "no content, so queries are not run"
         click.echo(f"{name}: bundle {folder}, {content}")
 
 
 @click.command()
-@click.argument("db", required=False)
-@click.option("--model", metavar="NAME", help="The model whose key is looked for.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a finding.")
+@click.argument("db", required=False, shell_complete=complete("databases"))
+@model_option
+@json_option
 def doctor(db: str | None, model: str | None, as_json: bool) -> None:
-    """Show what is set up and what the role can really do, and try the standard attacks. Exit status 1 on red."""
+    """Show what is set up and what the role can really do, and try the standard attacks.
+
+    Exit status: 1 when a finding is red.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -56,7 +63,7 @@ def doctor(db: str | None, model: str | None, as_json: bool) -> None:
     width = max(len(finding.check) for finding in findings)
     for finding in findings:
         if as_json:
-            click.echo(json.dumps(asdict(finding), ensure_ascii=False))
+            print_json(asdict(finding))
             continue
         line = Text(f"{finding.level:<7}", finding.level).append(f"{finding.check:<{width}}  ", "bold")
         line.append(inert(finding.text), "default")
@@ -73,7 +80,3 @@ def stop() -> None:
     from okf_agent.engines import embedded
 
     click.echo("Stopped." if embedded.stop(configured().settings.root) else "It was not running.")
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
+from okf_agent import run
 from okf_agent.records.trace import RUNS_FILE, append_line, parse_line
 from okf_agent.run import Answered, event_from_json
 from okf_compiler.errors import UserError
@@ -33,7 +34,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunFilter:
     """Which runs are asked for; "" and None leave a field open."""
 
     database: str = ""
@@ -84,6 +85,16 @@ class Feedback:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Rows of a run's answer, as far as they are known."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    cut: bool
+    """The result had more, or longer cells."""
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Two runs side by side."""
 
@@ -99,9 +110,9 @@ class Comparison:
     """A result was longer than what was kept of it."""
 
 
-def read_runs(runs: Path, wanted: Wanted | None = None, last: int | None = None) -> Found:
+def read_runs(runs: Path, wanted: RunFilter | None = None, last: int | None = None) -> Found:
     """The records in `runs`, oldest first; with `last`, only so many of the latest, read from the end of the file."""
-    wanted = wanted or Wanted()
+    wanted = wanted or RunFilter()
     found = Found()
     lines: Iterable[bytes] = _lines(runs / RUNS_FILE) if last is None else lines_backwards(runs / RUNS_FILE)
     for line in lines:
@@ -141,7 +152,8 @@ def find_run(runs: Path, run_id: str) -> Record:
     if found:
         raise UserError(f"{run_id!r} is part of {len(found)} runs: {', '.join([*found][:5])}. Give more of the id.")
     raise UserError(
-        f"There is no run {run_id!r} in {runs}. `okf-agent runs` lists them; a run that lives: runs tail ID."
+        f"There is no run {run_id!r} in {runs}. `okf-agent runs` lists them; `okf-agent runs tail ID` follows one that "
+        "is still going."
     )
 
 
@@ -189,10 +201,9 @@ def statistics(records: Iterable[Record], feedback: Mapping[str, Sequence[Feedba
 
 
 def succeeded(record: Record) -> bool:
-    """Whether `ask` would have left with status 0: declined, or handed in with SQL that did not fail."""
+    """Whether the run of a record ended well, as `okf_agent.run.succeeded` says."""
     answer = record.get("answer")
-    good = record["stop_reason"] in ("submitted", "declined") and isinstance(answer, dict)
-    return good and answer.get("checked") != "error"  # type: ignore[union-attr]
+    return run.succeeded(record["stop_reason"], str(answer.get("checked")) if isinstance(answer, dict) else None)
 
 
 def number(record: Record, name: str) -> float:
@@ -205,12 +216,14 @@ def tokens(record: Record) -> int:
     return int(number(record, "input_tokens") + number(record, "output_tokens"))
 
 
-def compare(runs: Path, a: Record, b: Record) -> Comparison:
-    """Two runs side by side: what each read, what it took, and which rows of the answers differ."""
+def compare(a: Record, b: Record, rows_a: Rows | None, rows_b: Rows | None) -> Comparison:
+    """Two runs side by side: what each read, what it took, and which rows of the answers differ.
+
+    Rows are those of the answers as far as they are known; their order and the names of columns do not count.
+    """
     read = [[*dict.fromkeys(map(str, record.get("files_opened") or ()))] for record in (a, b)]
-    kept = [_answer_rows(runs, record) for record in (a, b)]
-    rows = [Counter(tuple(row) for row in found[1]) if found else Counter() for found in kept]
-    known = all(found is not None for found in kept)
+    counts = [Counter(found.rows) if found else Counter() for found in (rows_a, rows_b)]
+    known = rows_a is not None and rows_b is not None
     return Comparison(
         records=(a, b),
         same_question=a["question"] == b["question"] and a["database"] == b["database"],
@@ -219,11 +232,25 @@ def compare(runs: Path, a: Record, b: Record) -> Comparison:
             tuple(path for path in read[0] if path not in read[1]),
             tuple(path for path in read[1] if path not in read[0]),
         ),
-        columns=(kept[0][0] if kept[0] else (), kept[1][0] if kept[1] else ()),
-        rows_only=(tuple((rows[0] - rows[1]).elements()), tuple((rows[1] - rows[0]).elements())) if known else None,
-        rows_in_both=(rows[0] & rows[1]).total(),
-        rows_cut=any(_is_cut(record, count) for record, count in zip((a, b), rows, strict=True)),
+        columns=(rows_a.columns if rows_a else (), rows_b.columns if rows_b else ()),
+        rows_only=((*(counts[0] - counts[1]).elements(),), (*(counts[1] - counts[0]).elements(),)) if known else None,
+        rows_in_both=(counts[0] & counts[1]).total(),
+        rows_cut=any(found.cut for found in (rows_a, rows_b) if found),
     )
+
+
+def kept_rows(runs: Path, record: Record) -> Rows | None:
+    """The rows of a run's answer, as far as its steps kept them; None if they did not."""
+    found = None
+    for data in steps_of(runs, record["run_id"]):
+        event = event_from_json(data)
+        if isinstance(event, Answered) and (event.rows or event.answer.rows_total == 0):
+            found = tuple(event.columns), tuple(map(tuple, event.rows))
+    if found is None:
+        return None
+    answer = record.get("answer")
+    total = answer.get("rows_total") if isinstance(answer, dict) else None
+    return Rows(*found, cut=bool(found[1]) and (total is None or total > len(found[1])))
 
 
 def follow(path: Path, *, start: int, pause: float = 0.3) -> Iterator[Record]:
@@ -321,19 +348,3 @@ def _figures(
         "right": verdicts["right"],
         "wrong": verdicts["wrong"],
     }
-
-
-def _answer_rows(runs: Path, record: Record) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]] | None:
-    """Columns and rows of a run's answer, as far as they were kept; None if they were not."""
-    found = None
-    for data in steps_of(runs, record["run_id"]):
-        event = event_from_json(data)
-        if isinstance(event, Answered) and (event.rows or event.answer.rows_total == 0):
-            found = tuple(event.columns), tuple(map(tuple, event.rows))
-    return found
-
-
-def _is_cut(record: Record, rows: Counter[tuple[Any, ...]]) -> bool:
-    answer = record.get("answer")
-    total = answer.get("rows_total") if isinstance(answer, dict) else None
-    return bool(rows) and (total is None or total > rows.total())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import RenderableType
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from okf_agent.records.runs import Comparison, Feedback, Record, number, succeeded, tokens
+from okf_agent.wording import count, dollars
 from okf_compiler.inert import inert, inert_lines
 
 SHOWN_CHARS = 600
@@ -42,16 +44,12 @@ def taken(record: Record) -> str:
     """What a run took, in one line."""
     return " · ".join(
         [
-            _count(int(number(record, "llm_calls")), "step"),
+            count(int(number(record, "llm_calls")), "model call"),
             f"{tokens(record):,} tokens",
-            cost(record.get("cost_usd")),
+            dollars(record.get("cost_usd")),
             f"{number(record, 'seconds'):.1f} s",
         ]
     )
-
-
-def cost(dollars: Any) -> str:
-    return f"${dollars:.4f}" if isinstance(dollars, int | float) else "cost unknown"
 
 
 def step_lines(event: Mapping[str, Any], whole: bool) -> Iterator[Text]:
@@ -103,11 +101,10 @@ def end_lines(record: Record) -> Iterator[Text]:
         yield Text(inert_lines(str(record["error"])), "red")
 
 
-def comparison_view(found: Comparison) -> Iterator[RenderableType]:
-    """Two runs side by side, then the rows that differ."""
-    a, b = found.records
+def comparison_view(found: Comparison, names: tuple[str, str]) -> Iterator[RenderableType]:
+    """Two runs side by side under their names, then the rows that differ."""
     grid = Table(show_lines=False)
-    for title in ("", inert(a["run_id"]), inert(b["run_id"])):
+    for title in ("", *map(inert, names)):
         grid.add_column(title, overflow="fold")
     for name, values in _facts(found):
         style = "" if values[0] == values[1] else "yellow"
@@ -115,7 +112,7 @@ def comparison_view(found: Comparison) -> Iterator[RenderableType]:
     yield grid
     if not found.same_question:
         yield Text("These runs answer different questions.", "yellow")
-    yield from _rows_view(found)
+    yield from _rows_view(found, names)
 
 
 def statistics_view(figures: Sequence[Mapping[str, Any]]) -> Table:
@@ -135,7 +132,7 @@ def statistics_view(figures: Sequence[Mapping[str, Any]]) -> Table:
             f"{one['success']:,} ({one['success'] / one['runs']:.0%})",
             f"{one['steps']:g}",
             f"{one['tokens']:,.0f}",
-            "unknown" if one["cost_usd"] is None else f"${one['cost_usd']:.4f}",
+            dollars(one["cost_usd"]),
             f"{one['seconds']:.1f}",
             str(one["right"]),
             str(one["wrong"]),
@@ -144,42 +141,55 @@ def statistics_view(figures: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _facts(found: Comparison) -> Iterator[tuple[str, tuple[str, str]]]:
-    def both(name: str, show: Any = str) -> tuple[str, tuple[str, str]]:
-        a, b = (show(record.get(name)) for record in found.records)
-        return name.replace("_", " "), (a, b)
+    a, b = found.records
 
-    for name in ("question", "mode", "model", "stop_reason"):
-        yield both(name)
-    yield both("llm_calls")
-    for name in ("input_tokens", "cached_tokens", "output_tokens"):
-        yield both(name, lambda value: f"{value:,}" if isinstance(value, int) else "")
-    yield both("cost_usd", cost)
-    yield both("seconds", lambda value: f"{value:.1f}" if isinstance(value, int | float) else "")
-    yield both("sql_errors")
-    answers = [a if isinstance(a := record.get("answer"), dict) else {} for record in found.records]
-    for name in ("answer", "sql", "checked", "rows_total"):
-        yield name.replace("_", " "), (str(answers[0].get(name, "")), str(answers[1].get(name, "")))
+    def both(name: str, show: Callable[[Record], str]) -> tuple[str, tuple[str, str]]:
+        return name, (show(a), show(b))
+
+    for title, name in (("question", "question"), ("knowledge", "mode"), ("model", "model"), ("ended", "stop_reason")):
+        yield both(title, partial(_text, name=name))
+    yield both("answer", lambda record: _of_answer(record, "answer") or str(record.get("error") or "none"))
+    for title, name in (("SQL", "sql"), ("checked", "checked"), ("rows", "rows_total")):
+        yield both(title, partial(_of_answer, name=name))
+    yield both("model calls", lambda record: f"{number(record, 'llm_calls'):,}")
+    yield both("tokens", _tokens)
+    yield both("cost", lambda record: dollars(record.get("cost_usd")))
+    yield both("seconds", lambda record: f"{number(record, 'seconds'):.1f}")
+    yield both("SQL errors", lambda record: f"{number(record, 'sql_errors'):,}")
     common = "\n".join(found.files_in_both)
     yield "files both read", (common, common)
     yield "files only one read", ("\n".join(found.files_only[0]), "\n".join(found.files_only[1]))
 
 
-def _rows_view(found: Comparison) -> Iterator[Text]:
+def _text(record: Record, name: str) -> str:
+    return str(record.get(name))
+
+
+def _of_answer(record: Record, name: str) -> str:
+    answer = record.get("answer")
+    return str(answer.get(name, "")) if isinstance(answer, dict) else ""
+
+
+def _tokens(record: Record) -> str:
+    cached = f", {number(record, 'cached_tokens'):,} cached" if number(record, "cached_tokens") else ""
+    return f"{number(record, 'input_tokens'):,} in{cached}, {number(record, 'output_tokens'):,} out"
+
+
+def _rows_view(found: Comparison, names: tuple[str, str]) -> Iterator[Text]:
     if found.rows_only is None:
-        yield Text("The rows of one of them were not kept, so they cannot be compared.", "yellow")
+        yield Text("Rows cannot be compared: one of the runs has none, or they were not kept.", "yellow")
         return
     cut = " of the rows that were kept" if found.rows_cut else ""
     if not any(found.rows_only):
         yield Text(f"Rows: all {found.rows_in_both:,}{cut} are the same.", "green")
-    else:
-        yield Text(f"Rows: {found.rows_in_both:,}{cut} are the same.")
-    for record, rows in zip(found.records, found.rows_only, strict=True):
-        if rows:
-            yield Text(f"Only in {inert(record['run_id'])}: {len(rows):,}", "yellow")
+        return
+    yield Text(f"Rows: {found.rows_in_both:,}{cut} are the same.")
+    for name, rows in zip(map(inert, names), found.rows_only, strict=True):
         for row in rows[:SHOWN_ROWS]:
-            yield Text("  " + inert(" | ".join("NULL" if cell is None else str(cell) for cell in row)))
+            cells = " | ".join("NULL" if cell is None else str(cell) for cell in row)
+            yield Text(f"  only {name}: {inert(cells)}")
         if len(rows) > SHOWN_ROWS:
-            yield Text(f"  … {len(rows) - SHOWN_ROWS:,} more", "dim")
+            yield Text(f"  only {name}: {len(rows) - SHOWN_ROWS:,} more", "dim")
 
 
 def _said(label: str, text: str, whole: bool, style: str) -> Iterator[Text]:
@@ -192,7 +202,3 @@ def _said(label: str, text: str, whole: bool, style: str) -> Iterator[Text]:
     yield Text(f"{inert(label)}: {first}", style)
     for line in more:
         yield Text(f"       {line}", style)
-
-
-def _count(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"

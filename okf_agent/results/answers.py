@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -39,13 +38,6 @@ CHECKS = {
 }
 
 
-@dataclass(frozen=True)
-class View:
-    """How an answer is shown. `chart`: None where it helps, else always or never."""
-
-    chart: bool | None = None
-
-
 def grounds_of(asked: Asked, outcome: Outcome, workspace: Workspace) -> Grounds:
     """What the answer of a run rests on; nothing where its bundle can no longer be read."""
     answer = outcome.run.answer
@@ -58,8 +50,8 @@ def grounds_of(asked: Asked, outcome: Outcome, workspace: Workspace) -> Grounds:
         return Grounds()
 
 
-def show(run: Run, found: Grounds, view: View, out: Console) -> Iterator[RenderableType]:
-    """The parts of an answer in the order they are read."""
+def show(run: Run, found: Grounds, chart_wanted: bool | None, out: Console) -> Iterator[RenderableType]:
+    """The parts of an answer in the order they are read. `chart_wanted`: None where it helps, else always or never."""
     answer = run.answer
     assert answer is not None
     yield Text()
@@ -79,11 +71,11 @@ def show(run: Run, found: Grounds, view: View, out: Console) -> Iterator[Rendera
     if run.result is not None and answer.checked == "ran":
         yield Text()
         yield rows_view(run.result, out.width)
-        bars = None if view.chart is False else chart.bars(run.result, force=bool(view.chart))
+        bars = None if chart_wanted is False else chart.bars(run.result, force=bool(chart_wanted))
         if bars:
             yield Text()
             yield from chart.draw(bars, out.width, ascii_only=out.options.ascii_only)
-    notes = [*_notes(run, found, view)]
+    notes = [*_notes(run, found, bool(chart_wanted))]
     yield from (Text(note, "magenta") for note in notes)
     yield Text()
 
@@ -124,7 +116,7 @@ def _rule(rule: Rule) -> RenderableType:
     return Padding(Group(title, Padding(Text(definition), (0, 0, 0, 2))), (0, 0, 0, 2))
 
 
-def _notes(run: Run, found: Grounds, view: View) -> Iterator[str]:
+def _notes(run: Run, found: Grounds, chart_wanted: bool) -> Iterator[str]:
     """What was cut, what was assumed, and what was not found."""
     result = run.result
     if result is not None and result.cut.rows:
@@ -137,7 +129,7 @@ def _notes(run: Run, found: Grounds, view: View) -> Iterator[str]:
         yield f"{run.tally.shortened} older results were shortened before the answer was written."
     if run.tally.ungrounded_numbers:
         yield f"Not found in any result, in a rule or in the question: {inert(', '.join(run.tally.ungrounded_numbers))}"
-    if view.chart and run.result is not None and chart.bars(run.result, force=True) is None:
+    if chart_wanted and run.result is not None and chart.bars(run.result, force=True) is None:
         yield "No chart: it needs two rows or more, with a label and a number that is not 0."
 
 

@@ -11,17 +11,15 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 from rich.cells import cell_len
 
+from okf_agent.results.formats import Written
 from okf_agent.sql import sql_text
 from okf_agent.sql.database import Database
 from okf_compiler.inert import inert
 from okf_compiler.postgres import Row
-
-Format = Literal["table", "csv", "json", "markdown"]
-FORMATS: tuple[Format, ...] = ("table", "csv", "json", "markdown")
 
 _EMPTY = "\x00"
 """Stands for '' until the text is made: PostgreSQL's text never has a NUL."""
@@ -37,23 +35,20 @@ _LINE_ENDS = {"\r": "", "\n": "<br>"}
 def write(
     database: Database,
     sql: str,
-    format: Format,
+    how: Written,
     file: BinaryIO,
     *,
     seconds: float | None = None,
-    guard_formulas: bool = False,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Write the whole result of `sql` to `file` in UTF-8; the number of rows. `on_rows` hears the rows so far.
-
-    `guard_formulas` puts a ' before CSV cells that a spreadsheet would run (=, +, -, @, but not numbers).
 
     Raises:
         QueryError: the query is refused, fails, or takes longer than `seconds`.
         OSError: the file cannot be written.
     """
     count = 0
-    if format == "csv" and not guard_formulas and sql_text.parse(sql).kind == "query":
+    if how == Written("csv") and sql_text.parse(sql).kind == "query":
         with database.stream_csv(sql, seconds=seconds) as pieces:
             count = -1  # the header is a line too
             for lines, piece in pieces:
@@ -70,25 +65,25 @@ def write(
                 count += len(batch)
                 on_rows(count)
 
-        for text in pieces_of(format, result.columns, result.types, counted(), guard_formulas):
+        for text in pieces_of(how, result.columns, result.types, counted()):
             file.write(text.encode())
     on_rows(count)
     return count
 
 
 def pieces_of(
-    format: Format,
-    columns: Sequence[str],
-    types: Sequence[str],
-    batches: Iterable[list[Row]],
-    guard_formulas: bool = False,
+    how: Written, columns: Sequence[str], types: Sequence[str], batches: Iterable[list[Row]]
 ) -> Iterator[str]:
     """The file's text in pieces, about one a batch."""
-    if format == "csv":
-        return _csv(columns, batches, guard_formulas)
-    if format == "json":
-        return _json(columns, types, batches)
-    return (_markdown if format == "markdown" else _table)(columns, types, batches)
+    match how.format:
+        case "csv":
+            return _csv(columns, batches, how.guard_formulas)
+        case "json":
+            return _json(columns, types, batches)
+        case "markdown":
+            return _markdown(columns, types, batches)
+        case "table":
+            return _table(columns, types, batches)
 
 
 def _csv(columns: Sequence[str], batches: Iterable[list[Row]], guard: bool) -> Iterator[str]:

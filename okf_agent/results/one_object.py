@@ -17,8 +17,11 @@ class OneObject:
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
-        self.begun = False
+        self._begun = False
+
+    def begin(self) -> None:
         """The object is being written: no other may follow."""
+        self._begun = True
 
     def __enter__(self) -> OneObject:
         return self
@@ -26,7 +29,7 @@ class OneObject:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         interrupted = isinstance(error, KeyboardInterrupt | click.Abort)
         told = interrupted or (isinstance(error, Exception) and not isinstance(error, click.exceptions.Exit))
-        if not self.wanted or self.begun or error is None or not told:
+        if not self.wanted or self._begun or error is None or not told:
             return
         said = error.format_message() if isinstance(error, click.ClickException) else str(error)
         status = getattr(error, "status", getattr(error, "exit_code", 1))

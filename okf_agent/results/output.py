@@ -8,8 +8,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
@@ -18,61 +18,40 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from okf_agent.ask import Outcome
 from okf_agent.results import export
-from okf_agent.results.export import Format
+from okf_agent.results.formats import Written
 from okf_agent.results.grounds import Grounds
 from okf_agent.results.one_object import INTERRUPTED, OneObject
 from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
-from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.errors import UserError
 from okf_compiler.inert import inert
 
-SUFFIXES: Mapping[str, Format] = {
-    ".csv": "csv", ".json": "json", ".md": "markdown", ".markdown": "markdown", ".txt": "table",
-}  # fmt: skip
+
+@dataclass(frozen=True)
+class Query:
+    """A query that ran, as much of its result as was shown, and where the rest is to be had."""
+
+    sql: str
+    result: QueryResult | None
+    database: Database | None
 
 
-def format_of(file: Path) -> Format:
-    """The format that a file's name asks for.
-
-    Raises:
-        UserError: its suffix is none of those that are known.
-    """
-    suffix = file.suffix.lower()
-    if suffix not in SUFFIXES:
-        known = ", ".join(SUFFIXES)
-        hint = "" if not suffix else did_you_mean(suffix, SUFFIXES)
-        raise UserError(f"{file}: its name does not say a format ({known}){hint or '.'} Name one of these.", status=2)
-    return SUFFIXES[suffix]
-
-
-def write_rows(
-    sql: str,
-    result: QueryResult | None,
-    database: Database | None,
-    format: Format,
-    file: BinaryIO,
-    on_rows: Callable[[int], None] = lambda _: None,
-    guard_formulas: bool = False,
-) -> int:
-    """Write the whole result of `sql`, the number of rows; `result` itself where nothing of it was cut.
-
-    `guard_formulas` as in `export.write`.
+def write_rows(query: Query, how: Written, file: BinaryIO, on_rows: Callable[[int], None] = lambda _: None) -> int:
+    """Write the whole result, the number of rows; what was shown itself where nothing of it was cut.
 
     Raises:
         UserError: there is no database, or the query fails now.
         OSError: the file cannot be written.
     """
+    result, database = query.result, query.database
     if result is not None and not result.cut:
-        for text in export.pieces_of(format, result.columns, result.types, [list(result.rows)], guard_formulas):
+        for text in export.pieces_of(how, result.columns, result.types, [list(result.rows)]):
             file.write(text.encode())
         return len(result.rows)
     if database is None:
         raise UserError("There are no rows to write: this database has no content here.")
     try:
-        seconds = database.limits.export_timeout_s
-        return export.write(
-            database, sql, format, file, seconds=seconds, guard_formulas=guard_formulas, on_rows=on_rows
-        )
+        return export.write(database, query.sql, how, file, seconds=database.limits.export_timeout_s, on_rows=on_rows)
     except QueryError as error:
         raise UserError(f"The result could not be written: {error}") from None
 
@@ -133,22 +112,14 @@ def row_counter(err: Console, what: str) -> Iterator[Callable[[int], None]]:
         yield lambda rows: progress.update(task, completed=rows)
 
 
-def save(
-    path: Path,
-    format: Format,
-    sql: str,
-    result: QueryResult | None,
-    database: Database | None,
-    err: Console,
-    guard_formulas: bool = False,
-) -> int:
-    """Write the whole result of `sql` to a file, under a counter on `err`; the number of rows.
+def save(query: Query, path: Path, how: Written, err: Console) -> int:
+    """Write the whole result to a file, under a counter on `err`; the number of rows.
 
     Raises:
         UserError: there is nothing to write, the query fails now, or the file cannot be written; the file is as before.
     """
     with row_counter(err, f"Writing {path}:") as on_rows, whole_file(path) as file:
-        return write_rows(sql, result, database, format, file, on_rows, guard_formulas)
+        return write_rows(query, how, file, on_rows)
 
 
 class StandardOutput:
@@ -196,7 +167,8 @@ def write_json(
         rows = answer is not None and outcome.run.result is not None
         if answer is not None and rows:
             try:
-                write_rows(answer.sql, outcome.run.result, database, "json", cast(BinaryIO, spool))
+                whole = Query(answer.sql, outcome.run.result, database)
+                write_rows(whole, Written("json"), cast(BinaryIO, spool))
             except UserError as error:
                 facts |= {"rows_error": str(error), "exit_status": facts["exit_status"] or 1}
                 rows = False
@@ -204,7 +176,7 @@ def write_json(
                 facts |= {"rows_error": "interrupted", "exit_status": INTERRUPTED}
                 rows = False
         head = json.dumps(facts, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace")
-        one.begun = True
+        one.begin()
         file.write(head[:-1] + b', "rows": ')
         if rows:
             spool.seek(0)

@@ -1,4 +1,4 @@
-"""What a person sees: steps as they happen on standard error, the answer on standard output."""
+"""What a person sees of a run: its steps as they happen, and at the end what it took."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from okf_agent.ask import Asked, Outcome, Workspace, ask
-from okf_agent.cell import Cell
-from okf_agent.results import answers
-from okf_agent.results.answers import ENDS, View
+from okf_agent.ask import Outcome
+from okf_agent.results.answers import ENDS
 from okf_agent.run import (
     Event,
     LimitReached,
@@ -24,6 +22,7 @@ from okf_agent.run import (
     ToolFinished,
     ToolStarted,
 )
+from okf_agent.wording import count, dollars
 from okf_compiler.inert import inert, inert_lines
 
 PIPE_WIDTH = 200
@@ -104,72 +103,24 @@ def _gist(event: ToolFinished, arguments: Mapping[str, Any]) -> str:
     if event.files:
         return " ".join(event.files)
     said = str(arguments.get("sql") or arguments.get("answer") or "")
-    return f"{_count(event.rows, 'row')}  {said}" if event.rows is not None else said
-
-
-def show_asking(
-    asked: Asked,
-    cell: Cell,
-    workspace: Workspace,
-    out: Console,
-    err: Console,
-    view: View = View(),  # noqa: B008 - frozen
-) -> Outcome:
-    """Ask, with the steps on `err` as they happen, and the answer with a last line on `out`.
-
-    Raises:
-        UserError: as `ask`.
-    """
-    outcome = watch(asked, cell, workspace, err)
-    if outcome.run.answer is not None:
-        grounds = answers.grounds_of(asked, outcome, workspace)
-        out.print(Group(*answers.show(outcome.run, grounds, view, out)))
-    close(outcome, cell, err)
-    return outcome
-
-
-def watch(asked: Asked, cell: Cell, workspace: Workspace, err: Console, *, quiet: bool = False) -> Outcome:
-    """Ask, with the steps on `err` as they happen.
-
-    Raises:
-        UserError: as `ask`.
-    """
-    with Progress(err, quiet=quiet) as progress:
-        return ask(asked, cell, workspace, progress, progress.say)
-
-
-def close(outcome: Outcome, cell: Cell, err: Console, *, quiet: bool = False) -> None:
-    """What there is to say after an answer: what went wrong, what it took, where its record is."""
-    if outcome.run.stop_reason == "error":
-        err.print(answers.words(outcome.run.error, "red"), soft_wrap=True)
-    elif outcome.run.answer is None:
-        err.print(Text(f"There is no answer: {ENDS.get(outcome.run.stop_reason, outcome.run.stop_reason)}.", "magenta"))
-    if not quiet:
-        err.print(Text(summary(outcome, cell.model), "dim"), soft_wrap=not err.is_terminal)
-    if outcome.unrecorded:
-        err.print(answers.words(outcome.unrecorded, "red"), soft_wrap=True)
+    return f"{count(event.rows, 'row')}  {said}" if event.rows is not None else said
 
 
 def summary(outcome: Outcome, model: str) -> str:
     """One line: what the run took, and where its record is."""
     run = outcome.run
     tally = run.tally
-    cost = "cost unknown" if tally.cost_usd is None else f"${tally.cost_usd:.4f}"
     return " · ".join(
         [
             inert(model),
-            _count(tally.llm_calls, "model call"),
+            count(tally.llm_calls, "model call"),
             f"{tally.input_tokens + tally.output_tokens:,} tokens",
-            cost,
-            _count(tally.sql_errors, "SQL error"),
+            dollars(tally.cost_usd),
+            count(tally.sql_errors, "SQL error"),
             f"{run.seconds:.1f} s",
             str(outcome.record),
         ]
     )
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _one_line(text: str, width: int) -> str:

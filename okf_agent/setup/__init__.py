@@ -35,7 +35,7 @@ GAPS_SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Wanted:
+class InitOptions:
     """The arguments of `init`."""
 
     file: Path
@@ -58,7 +58,7 @@ class Done:
     """A first question that fits."""
 
 
-def initialise(config: Config, wanted: Wanted, say: Say, ask: Ask) -> Done:
+def initialise(config: Config, wanted: InitOptions, say: Say, ask: Ask) -> Done:
     """Set up one database: connection, role, files, configuration, bundle. `ask` is only asked about the role.
 
     Raises:

@@ -49,7 +49,11 @@ def test_cells_that_are_none(values: dict[str, Any], said: str) -> None:
         ({"knowledge": "search"}, {"knowledge": "raw"}, Cell("openai/x", "raw")),
         ({"knowledge": "search"}, {"model": "local"}, Cell("local", "pack")),
         ({"signposts": False}, {}, Cell("openai/x", signposts=False)),
-        ({"find_value": True}, {"without": "find-value, profiles"}, Cell("openai/x", profiles=False)),
+        (
+            {"find_value": True},
+            {"without": "signposts, profiles"},
+            Cell("openai/x", profiles=False, signposts=False, find_value=True),
+        ),
     ],
 )
 def test_what_is_asked_for_wins_over_what_is_configured(
@@ -106,7 +110,7 @@ def test_every_mode_answers_and_its_record_says_how(workspace: Workspace, mode: 
     [
         (["ask", "x", "--raw", "--knowledge", "pack"], "--raw and --knowledge pack do not go together"),
         (["ask", "x", "--knowledge", "packs"], "did you mean 'pack'?"),
-        (["ask", "x", "--compare", "--knowledge", "raw"], "--compare and --raw do not go together"),
+        (["ask", "x", "--compare", "--knowledge", "raw"], "--compare and --knowledge raw do not go together"),
         (["--raw", "--knowledge", "search"], "--raw and --knowledge search do not go together"),
     ],
 )

@@ -207,7 +207,7 @@ def test_a_million_rows(workspace: Workspace) -> None:
     [
         (["--json", "--quiet"], "--json and --quiet do not go together"),
         (["--json", "--format", "csv"], "--json and --format do not go together"),
-        (["--compare", "--raw"], "--compare and --raw do not go together"),
+        (["--compare", "--raw"], "--compare and --knowledge raw do not go together"),
         (["--output", "rows.xlsx"], "its name does not say a format"),
         (["--output", "no/such/rows.csv"], "no/such/rows.csv cannot be written"),
         (["--output", "runs.csv/", "--format", "csv"], "cannot be written"),

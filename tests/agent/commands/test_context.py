@@ -44,6 +44,14 @@ def test_a_person_reads_messages_tools_and_tokens(workspace: Workspace) -> None:
     assert "--- tokens (an estimate" in shown
 
 
+def test_without_a_key_it_is_what_the_embedded_model_gets(workspace: Workspace) -> None:
+    keyless = ("--set", "model.name=openai/gpt-5-mini", "--set", "model.api_base=null")
+    shown = workspace.agent("context", QUESTION, "--json", *keyless, script=[], env={"OPENAI_API_KEY": ""})
+    assert json.loads(shown.stdout)["knowledge"] == "pack", shown.stderr
+    named = workspace.agent("context", "--raw", "--json", *keyless, script=[], env={"OPENAI_API_KEY": ""})
+    assert json.loads(named.stdout)["knowledge"] == "raw", named.stderr
+
+
 def test_where_nothing_was_measured_it_says_how_to(workspace: Workspace) -> None:
     assert "`okf-compiler profile shop`" in workspace.agent("context", "--knowledge", "pack", script=[]).stderr
 

@@ -17,7 +17,7 @@ from support.command import SCRIPTS, run
 
 from okf_agent.config import TraceSection
 from okf_agent.records import runs
-from okf_agent.records.runs import Wanted
+from okf_agent.records.runs import RunFilter
 from okf_agent.records.trace import RUNS_FILE, Header, Recorder, append_line
 from okf_agent.run import Answer, Answered, ModelReplied, Notice, Run, StepStarted, Told, ToolFinished, Usage
 from okf_compiler.errors import UserError
@@ -60,17 +60,17 @@ def told(workspace: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("wanted", "models"),
     [
-        (Wanted(), ["openai/m-1", "groq/M-2", "local"]),
-        (Wanted(database="shop"), ["groq/M-2"]),
-        (Wanted(mode="pack"), ["local"]),
-        (Wanted(model="m-"), ["openai/m-1", "groq/M-2"]),
-        (Wanted(stop_reason="step_limit"), ["groq/M-2"]),
-        (Wanted(task="hubs_1"), ["openai/m-1"]),
-        (Wanted(since=datetime.now(UTC) - timedelta(hours=1)), ["groq/M-2", "local"]),
-        (Wanted(database="hubs", mode="raw"), []),
+        (RunFilter(), ["openai/m-1", "groq/M-2", "local"]),
+        (RunFilter(database="shop"), ["groq/M-2"]),
+        (RunFilter(mode="pack"), ["local"]),
+        (RunFilter(model="m-"), ["openai/m-1", "groq/M-2"]),
+        (RunFilter(stop_reason="step_limit"), ["groq/M-2"]),
+        (RunFilter(task="hubs_1"), ["openai/m-1"]),
+        (RunFilter(since=datetime.now(UTC) - timedelta(hours=1)), ["groq/M-2", "local"]),
+        (RunFilter(database="hubs", mode="raw"), []),
     ],
 )
-def test_filters(tmp_path: Path, wanted: Wanted, models: list[str]) -> None:
+def test_filters(tmp_path: Path, wanted: RunFilter, models: list[str]) -> None:
     a_run(tmp_path, task_id="hubs_1", started_at="2001-02-03T04:05:06+00:00")
     a_run(tmp_path, model="groq/M-2", database="shop", stop_reason="step_limit")
     a_run(tmp_path, model="local", mode="pack")
@@ -209,7 +209,7 @@ def test_figures_by_mode_and_model(workspace: Path) -> None:
     a_run(workspace / "runs", mode="raw")
     runs.add_feedback(workspace / "runs", ids[0], "wrong")
     runs.add_feedback(workspace / "runs", ids[0], "right")
-    bundle, raw = json.loads(told(workspace, "--stats", "--json").stdout)
+    bundle, raw = map(json.loads, told(workspace, "--stats", "--json").stdout.splitlines())
     assert bundle == {
         "mode": "bundle",
         "model": "openai/m-1",

@@ -14,6 +14,7 @@ from support import lab
 
 from okf_agent.engines import Server
 from okf_agent.results import export
+from okf_agent.results.formats import FORMATS, Written
 from okf_agent.sql import render
 from okf_agent.sql.database import Cut, Database, QueryResult
 from okf_compiler.settings import DatabaseSection
@@ -140,10 +141,10 @@ SELECT * FROM (VALUES
 ) AS t(n, x, "b", j, "a ""b"", %s")"""
 
 
-def written(database: Database, sql: str, format: Any, **options: Any) -> tuple[str, int]:
+def written(database: Database, sql: str, format: Any, guard_formulas: bool = False) -> tuple[str, int]:
     file = io.BytesIO()
     heard: list[int] = []
-    count = export.write(database, sql, format, file, on_rows=heard.append, **options)
+    count = export.write(database, sql, Written(format, guard_formulas), file, on_rows=heard.append)
     assert heard[-1] == count
     return file.getvalue().decode(), count
 
@@ -161,7 +162,7 @@ def test_csv_is_exact(database: Database) -> None:
 def test_csv_by_rows_says_the_same(database: Database) -> None:
     by_copy, _ = written(database, ODD, "csv")
     with database.stream(ODD) as whole:
-        by_rows = "".join(export.pieces_of("csv", whole.columns, whole.types, whole))
+        by_rows = "".join(export.pieces_of(Written("csv"), whole.columns, whole.types, whole))
     null_copy, null_rows = ([*csv.reader(io.StringIO(t, newline=""))] for t in (by_copy, by_rows))
     assert null_copy == null_rows
     assert '[],""\n,,,,\n' in by_rows
@@ -217,19 +218,19 @@ def test_a_text_table_is_aligned_and_inert(database: Database) -> None:
     assert written(database, "SELECT 1 AS a WHERE false", "table")[0] == "a\n"
 
 
-@pytest.mark.parametrize("format", export.FORMATS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_an_explain_and_a_show_can_be_written(database: Database, format: Any) -> None:
     assert "Result" in written(database, "EXPLAIN SELECT 1", format)[0]
     assert "server" in written(database, "-- which\nSHOW server_version", format)[0]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", export.FORMATS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_a_million_rows_in_flat_memory(database: Database, format: Any, tmp_path: Any) -> None:
     from support.memory import held_mb
 
     before = held_mb()
     sql = "SELECT g AS id, 'customer ' || g AS name, g * 0.5 AS amount FROM generate_series(1, 1000000) g"
     with (tmp_path / "rows").open("wb") as file:
-        assert export.write(database, sql, format, file, seconds=120) == 1_000_000
+        assert export.write(database, sql, Written(format), file, seconds=120) == 1_000_000
     assert held_mb() - before < 20

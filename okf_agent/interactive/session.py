@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,20 +11,24 @@ from rich.console import Group
 from rich.text import Text
 
 from okf_agent.ask import Asked, Outcome, Workspace
+from okf_agent.asking import close, show_asking, watch
 from okf_agent.cell import KNOWLEDGE, Cell, choose_cell
 from okf_agent.config import Config
+from okf_agent.interactive.commands import COMMANDS
 from okf_agent.interactive.conversation import Turn, messages
-from okf_agent.interactive.prompt import COMMANDS, greet
+from okf_agent.interactive.greeting import greet
 from okf_agent.interactive.reader import Reader
 from okf_agent.models.providers import LOCAL
 from okf_agent.records import runs
 from okf_agent.records import view as runs_view
 from okf_agent.results import answers, compare, output
-from okf_agent.results.answers import View, grounds_of
-from okf_agent.results.terminal import Progress, close, console, show_asking, summary, watch
+from okf_agent.results.answers import grounds_of
+from okf_agent.results.formats import Written, format_of
+from okf_agent.results.terminal import Progress, console, summary
 from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.render import rows_view, shown_rows
+from okf_agent.wording import count, dollars
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert
 from okf_compiler.settings import list_databases
@@ -42,29 +46,21 @@ class Last:
     outcome: Outcome
 
 
-@dataclass(frozen=True)
-class Query:
-    """The last query that ran, of an answer or of one's own."""
-
-    sql: str
-    database: str
-    result: QueryResult | None
-
-
 class Session:
     """One sitting at the prompt: what its commands do, a method each."""
 
-    def __init__(self, workspace: Workspace, database: str, cell: Cell, reader: Reader, view: View) -> None:
+    def __init__(self, workspace: Workspace, database: str, cell: Cell, reader: Reader, chart: bool | None) -> None:
         self.workspace = workspace
         self.database = database
         self.cell = cell
         self.reader = reader
-        self.view = view
+        self.chart = chart
         self.out = console(sys.stdout)
         self.err = console(sys.stderr)
         self.turns: list[Turn] = []
         self.last: Last | None = None
-        self.query: Query | None = None
+        self.query: output.Query | None = None
+        """The last query that ran, of an answer or of one's own."""
         self.outcomes: list[Outcome] = []
 
     @property
@@ -75,17 +71,28 @@ class Session:
     def config(self) -> Config:
         return self.workspace.config
 
+    def do(self, line: str) -> None:
+        """What a line with a command says.
+
+        Raises:
+            UserError: there is no such command, or it cannot work.
+        """
+        name, _, argument = line.partition(" ")
+        if name not in DOES:
+            raise UserError(f"There is no command {name!r}{did_you_mean(name, COMMANDS)} /help lists them.")
+        DOES[name](self, argument.strip())
+
     def ask(self, text: str) -> None:
         """A question, which sees what was asked before."""
         follows = self.turns[-1].run_id if self.turns else None
         asked = Asked(text, self.database, follows=follows, conversation=messages(self.turns))
-        outcome = show_asking(asked, self.cell, self.workspace, self.out, self.err, self.view)
+        outcome = show_asking(asked, self.cell, self.workspace, self.out, self.err, self.chart)
         self._remember(asked, self.cell, outcome)
         answer = outcome.run.answer
         if answer is not None:
             self.turns.append(Turn(outcome.run_id, text, answer, outcome.run.result))
             if answer.sql:
-                self.query = Query(answer.sql, self.database, outcome.run.result)
+                self.query = output.Query(answer.sql, outcome.run.result, self._database())
 
     def _remember(self, asked: Asked, cell: Cell, outcome: Outcome) -> None:
         self.last = Last(asked, cell, outcome)
@@ -114,12 +121,6 @@ class Session:
         cell.check()
         self.cell = cell
 
-    def use_raw(self, _: str) -> None:
-        self.use_knowledge("raw")
-
-    def use_bundle(self, _: str) -> None:
-        self.use_knowledge("bundle")
-
     def use_model(self, name: str) -> None:
         if name:
             kept = None if LOCAL in (name, self.cell.model) else self.mode
@@ -135,24 +136,18 @@ class Session:
 
     def compare(self, name: str) -> None:
         last = self._last()
-        other = replace(last.cell, knowledge=name or ("bundle" if last.cell.knowledge == "raw" else "raw"))
+        other = replace(last.cell, knowledge=name or compare.other_knowledge(last.cell.knowledge))
         other.check()
         outcome = watch(last.asked, other, self.workspace, self.err)
         close(outcome, other, self.err)
         self.outcomes.append(outcome)
-        self.out.print(Group(*compare.side_by_side([(last.cell, last.outcome), (other, outcome)])))
+        self.out.print(Group(*compare.side_by_side((last.cell, last.outcome), (other, outcome))))
 
     def explain(self, _: str) -> None:
         last = self._last()
         self.out.print(Group(*answers.explain(grounds_of(last.asked, last.outcome, self.workspace))))
 
-    def say_right(self, note: str) -> None:
-        self._judge("right", note)
-
-    def say_wrong(self, note: str) -> None:
-        self._judge("wrong", note)
-
-    def _judge(self, verdict: str, note: str) -> None:
+    def judge(self, verdict: str, note: str) -> None:
         run_id = self._last().outcome.run_id
         runs.add_feedback(self.config.runs, run_id, verdict, note)
         self.out.print(Text(f"Kept: {run_id} is {verdict}{f' ({inert(note)})' if note else ''}."))
@@ -191,15 +186,15 @@ class Session:
         if not name:
             raise UserError("Name a file: /save rows.csv")
         path = Path(name).expanduser()
-        format = output.format_of(path)
+        how = Written(format_of(path))
         output.check_target(path)
         if path.exists() and not force:
             raise UserError(f"{path} is there already. Write over it with /save -f {path}")
-        rows = output.save(path, format, query.sql, query.result, self._database(query.database), self.err)
-        self.out.print(Text(f"{rows:,} {'row' if rows == 1 else 'rows'} written to {path}"), soft_wrap=True)
+        rows = output.save(query, path, how, self.err)
+        self.out.print(Text(f"{count(rows, 'row')} written to {path}"), soft_wrap=True)
 
     def _run(self, sql: str, max_rows: int) -> None:
-        database = self._database(self.database)
+        database = self._database()
         if database is None:
             raise UserError(f"{self.database} has no content here, so nothing can be run.")
         with Progress(self.err) as progress:
@@ -208,20 +203,20 @@ class Session:
                 result = database.run(sql, max_rows=max_rows)
             except QueryError as error:
                 raise UserError(str(error)) from None
-        self.query = Query(sql, self.database, result)
+        self.query = output.Query(sql, result, database)
         self._show(result)
 
     def _show(self, result: QueryResult) -> None:
         self.out.print(rows_view(result, self.out.width))
         self.out.print(Text(f"{shown_rows(result)}, {result.seconds:.2f} s", "dim"))
 
-    def _query(self) -> Query:
+    def _query(self) -> output.Query:
         if self.query is None:
             raise UserError("There is no query yet. Ask a question first, or run your own: /sql SELECT …")
         return self.query
 
-    def _database(self, name: str) -> Database | None:
-        return self.workspace.ready(name, self._say).database
+    def _database(self) -> Database | None:
+        return self.workspace.ready(self.database, self._say).database
 
     # Records.
 
@@ -240,7 +235,7 @@ class Session:
 
     def help(self, _: str) -> None:
         self.out.print("Type a question in plain language; it sees the ones before it. Or:")
-        for name, (_method, text) in COMMANDS.items():
+        for name, text in COMMANDS.items():
             if text:
                 self.out.print(Text(f"  {name:<10}{text}"))
         self.out.print("Enter sends; Alt-Enter, or a backslash and Enter, begins a new line. Ctrl-C stops a question.")
@@ -249,10 +244,31 @@ class Session:
         self.err.print(Text(inert(line), "dim"), soft_wrap=True)
 
 
+DOES: Mapping[str, Callable[[Session, str], None]] = {
+    "/db": Session.use_database,
+    "/knowledge": Session.use_knowledge,
+    "/raw": lambda session, _: session.use_knowledge("raw"),
+    "/bundle": lambda session, _: session.use_knowledge("bundle"),
+    "/model": Session.use_model,
+    "/compare": Session.compare,
+    "/sql": Session.edit_sql,
+    "/rows": Session.show_rows,
+    "/save": Session.save,
+    "/why": Session.explain,
+    "/right": lambda session, note: session.judge("right", note),
+    "/wrong": lambda session, note: session.judge("wrong", note),
+    "/cost": Session.show_cost,
+    "/runs": Session.show_runs,
+    "/new": Session.start_afresh,
+    "/help": Session.help,
+}
+"""What each command does; the prompt itself knows those that leave."""
+
+
 def _sum(outcomes: Sequence[Outcome]) -> str:
     tallies = [outcome.run.tally for outcome in outcomes]
     known = sum(tally.cost_known_usd for tally in tallies)
     unknown = sum(tally.cost_usd is None for tally in tallies)
-    cost = f"${known:.4f}" + (f" and {unknown} runs of unknown cost" if unknown else "")
+    cost = dollars(known) + (f" and {unknown} runs of unknown cost" if unknown else "")
     tokens = f"{sum(t.input_tokens for t in tallies):,} tokens in, {sum(t.output_tokens for t in tallies):,} out"
     return f"{len(outcomes)} runs, {sum(t.llm_calls for t in tallies)} model calls, {tokens}, {cost}"

@@ -1,0 +1,21 @@
+"""Figures in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def count(number: int, thing: str) -> str:
+    """
+    >>> count(1, "row"), count(2_000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def dollars(amount: Any) -> str:
+    """
+    >>> dollars(0.00125), dollars(None)
+    ('$0.0013', 'cost unknown')
+    """
+    return f"${amount:.4f}" if isinstance(amount, int | float) else "cost unknown"
