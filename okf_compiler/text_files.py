@@ -12,6 +12,8 @@ from okf_compiler.errors import UserError
 from okf_compiler.model import Problem
 
 DELIMITERS = (",", ";", "\t", "|")
+WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How the workbooks of spreadsheet programs begin: .xlsx and .ods, and the older .xls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +27,18 @@ def read_text(path: Path, problems: list[Problem]) -> str:
     """The file's text with `\\n` line ends. What is not Unicode is read as Windows-1252, and that is reported.
 
     Raises:
-        UserError: the file is missing or cannot be read.
+        UserError: the file is missing, cannot be read, or is the workbook of a spreadsheet program.
     """
     try:
         data = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}. Name a file that exists.", status=2) from None
+    if data.startswith(WORKBOOKS):
+        raise UserError(
+            f"{path} is a workbook, which is not read. Save its sheet as CSV in your spreadsheet program, "
+            "and name that file.",
+            status=2,
+        )
     encodings = ["utf-8-sig"]
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encodings = ["utf-16"]

@@ -23,9 +23,9 @@ DEFAULT_TYPE = "business_rule"
 _KEYS = {
     "id": "id ruleid termid identifier key code number no",
     "name": "name term title rule concept metric businessterm word label knowledge entry begriff",
-    "description": "description desc summary explanation meaning context beschreibung",
-    "definition": "definition formula calculation expression sql logic computation businessdefinition text value "
-    "bedeutung",
+    "description": "description desc summary explanation meaning whatitmeans context beschreibung",
+    "definition": "definition formula calculation expression sql logic computation businessdefinition businessrule "
+    "text value bedeutung",
     "type": "type kind category ruletype",
     "depends_on": "dependson depends dependencies dependency requires uses buildson childrenknowledge children",
     "synonyms": "synonyms synonym aliases alias alsoknownas aka abbreviations abbreviation acronym acronyms othernames",
@@ -71,7 +71,8 @@ def read(path: Path) -> Database:
                 places[(rule.id,)] = Place(str(file), raw.line)
     if not rules and not begun:
         raise UserError(
-            f"{path} has no business rule that can be read: a list of entries with name and definition was expected."
+            f"{path} has no business rule that can be read. Each needs a name ({_known('name')}) and what it says "
+            f"({_known('definition')}): headings of a CSV, or keys of a list's entries."
             + "".join(f"\n{p}" for p in problems[:3]),
             status=2,
         )
@@ -110,6 +111,11 @@ def _csv_entries(text: str, file: str, problems: list[Problem]) -> Iterator[_Raw
     if not entries:
         return
     header, *rest = entries
+    problems.extend(
+        Problem(f"the column {name.strip()!r} is not read", file, header.line)
+        for name in header.cells
+        if name.strip() and _role(name) is None
+    )
     for row in rest:
         if any(cell.strip() for cell in row.cells[len(header.cells) :]):
             problems.append(
@@ -121,7 +127,8 @@ def _csv_entries(text: str, file: str, problems: list[Problem]) -> Iterator[_Raw
                 )
             )
         else:
-            facts = {k: v.strip() for k, v in zip(header.cells, row.cells, strict=False) if v.strip() and k.strip()}
+            cells = zip(header.cells, row.cells, strict=False)
+            facts = {k: v.strip() for k, v in cells if v.strip() and _role(k) is not None}
             yield _Raw(facts, row.line)
 
 
@@ -162,6 +169,11 @@ def _named(item: Entry) -> dict[str, Any]:
 
 def _role(key: str) -> str | None:
     return _ROLES.get(_reduce(key), (None, 0))[0]
+
+
+def _known(role: str) -> str:
+    """The first words that a file may use for a role, for a message."""
+    return ", ".join(word.capitalize() for word in _KEYS[role].split()[:3])
 
 
 def _reduce(key: str) -> str:

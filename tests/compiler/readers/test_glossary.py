@@ -29,6 +29,7 @@ def glossary(folder: Path, text: str, name: str = "rules.yaml") -> Database:
         ("g.json", '[{"name": "Active customer", "definition": "ordered in 90 days"}]'),
         ("g.csv", "Name,Definition\nActive customer,ordered in 90 days\n"),
         ("g.csv", "sep=;\nterm;definition\nActive customer;ordered in 90 days\n"),
+        ("g.csv", "Business term;Business rule\nActive customer;ordered in 90 days\n"),
     ],
 )
 def test_the_shapes_of_a_glossary(tmp_path: Path, name: str, text: str) -> None:
@@ -102,6 +103,25 @@ def test_an_entry_that_cannot_be_read_is_reported_and_reading_goes_on(tmp_path: 
     database = glossary(tmp_path, f"{entry}\n- name: Good\n  definition: good\n")
     assert "Good" in [r.name for r in database.rules]
     assert [str(p) for p in database.problems if str(p).rpartition("rules.yaml:")[2].startswith(message)]
+
+
+def test_a_column_that_is_not_read_is_one_problem_however_many_rules_fill_it(tmp_path: Path) -> None:
+    text = "Term;What it means;Owner\nA;one;Ops\nB;two;Ops\n"
+    database = glossary(tmp_path, text, "g.csv")
+    assert [(r.name, r.description) for r in database.rules] == [("A", "one"), ("B", "two")]
+    assert [str(p).rpartition("g.csv:")[2] for p in database.problems] == ["1: the column 'Owner' is not read"]
+
+
+@pytest.mark.parametrize("start", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
+def test_a_workbook_is_refused_with_what_to_do(tmp_path: Path, start: bytes) -> None:
+    (tmp_path / "rules.xlsx").write_bytes(start + b"\0\1\2")
+    with pytest.raises(UserError, match="Save its sheet as CSV"):
+        read(tmp_path / "rules.xlsx")
+
+
+def test_a_sheet_without_a_heading_for_what_a_rule_says_names_those_that_are_known(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="Definition, Formula, Calculation"):
+        glossary(tmp_path, "Term,Wording\nA,a\n", "g.csv")
 
 
 def test_two_names_that_make_one_id(tmp_path: Path) -> None:
