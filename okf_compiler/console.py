@@ -12,7 +12,7 @@ import click
 from okf_compiler.errors import UserError
 from okf_compiler.inert import inert_lines
 
-_SECRET_IN_URL = re.compile(r"([a-z][a-z0-9+.-]*:/{1,2}[^\s/:@]*:)\S*(?=@)", re.IGNORECASE)
+_SECRET_IN_URL = re.compile(r"((?<![a-z0-9+.-])[a-z0-9+.-]+:/{1,2}[^\s/:@]*:)\S*(?=@)", re.IGNORECASE)
 """The password of a URL, up to its last @; one that passed for a path has lost a slash."""
 _SECRET_BY_NAME = re.compile(r"((?:\b|_)(?:ssl)?password=)[^\s&'\"]+", re.IGNORECASE)
 

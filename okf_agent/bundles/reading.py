@@ -20,7 +20,7 @@ from okf_compiler.frontmatter import FormatError
 MAX_FILE_BYTES = 5_000_000
 PIECE_CHARS = 40_000
 """Of one file in one result, about 10,000 tokens; what is longer is read in pieces."""
-PIECE = re.compile(r"^(?P<path>.*)#(?P<start>\d+)$", re.DOTALL)
+PIECE = re.compile(r"^(?P<path>.*)#(?P<start>\d{1,9})$", re.DOTALL)
 _HEAD = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _PROVENANCE = re.compile(r"^(?:generated|sources):.*\n(?:[ \t-].*\n)*", re.MULTILINE)
 _SHORT_FORM = re.compile(r"(?P<title>.+) (?P<short>\([^()]+\))")

@@ -27,5 +27,5 @@ def to_postgres(sql: str) -> tuple[str, str]:
             elif isinstance(node, exp.Like):
                 node.replace(exp.ILike(this=node.this, expression=node.expression))
         return tree.sql(dialect="postgres"), ""
-    except SqlglotError as error:
+    except (SqlglotError, RecursionError) as error:
         return "", f"sqlglot: {error}".splitlines()[0]

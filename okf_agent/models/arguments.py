@@ -87,7 +87,7 @@ def _list_in(value: str) -> Any:
     if value.lstrip().startswith("["):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             pass
     return [value]
 

@@ -27,9 +27,9 @@ OVERFLOW = re.compile(
 
 def redact(text: str) -> str:
     """`text` without the secrets of the environment, nor anything that looks like a key."""
-    for name, value in os.environ.items():
-        if SECRET_NAME.search(name) and len(value) >= 6:
-            text = text.replace(value, "***")
+    secrets = {value for name, value in os.environ.items() if SECRET_NAME.search(name) and len(value) >= 6}
+    for secret in sorted(secrets, key=len, reverse=True):  # one may begin with another
+        text = text.replace(secret, "***")
     return SECRET_TEXT.sub(r"\1***", text)
 
 
@@ -126,7 +126,7 @@ def one_line(error: Exception) -> str:
     """The error in one line of at most 500 characters, without LiteLLM's own prefixes and without secrets."""
     text = " ".join(str(error).split())
     text = re.sub(r"^(litellm\.)?(\w+: )?(litellm\.)?\w+Error: |^litellm\.\w+: ", "", text)
-    return redact(re.sub(r"^\w+Exception - ", "", text)[:500])
+    return redact(re.sub(r"^\w+Exception - ", "", text))[:500]  # what is cut in two would not be found
 
 
 def _is_a(error: Exception, *names: str) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 XML_CALL = re.compile(r"<function=(?P<name>\w+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
 XML_PARAMETER = re.compile(r"<parameter=(\w+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+NEAR = 200
+"""Characters before a call in which its name or its mark stands."""
 LEAD = re.compile(r"(<tool_call>|\[TOOL_CALLS\]\[?|```\w*|<\|python_tag\|>|\w+\()\s*$")
 
 
@@ -22,8 +24,8 @@ def calls_in_text(text: str, names: Collection[str]) -> tuple[str, list[tuple[st
     if not found:
         return text, []
     before = text[: found[0][0]].rstrip()
-    while (shorter := LEAD.sub("", before).rstrip()) != before:
-        before = shorter
+    while lead := LEAD.search(before, max(0, len(before) - NEAR)):
+        before = before[: lead.start()].rstrip()
     return before, [(name, arguments) for _, name, arguments in found]
 
 
@@ -37,7 +39,7 @@ def _json_calls(text: str, names: Collection[str]) -> Iterator[tuple[int, str, s
         except (ValueError, RecursionError):
             position = start + 1
             continue
-        call = _as_call(value, names) or _named_before(text[:start], value, names)
+        call = _as_call(value, names) or _named_before(text[max(0, start - NEAR) : start], value, names)
         if call:
             yield start, *call
         position = end
@@ -68,5 +70,6 @@ def _xml_calls(text: str, names: Collection[str]) -> Iterator[tuple[int, str, st
     """(position, name, arguments) of every `<function=name><parameter=key>value</parameter></function>`."""
     for match in XML_CALL.finditer(text):
         if match["name"] in names:
-            arguments = dict(XML_PARAMETER.findall(match["body"]))
+            whole, mark, _ = match["body"].rpartition("</parameter>")  # looking for an end that is missing takes long
+            arguments = dict(XML_PARAMETER.findall(whole + mark))
             yield match.start(), match["name"], json.dumps(arguments, ensure_ascii=False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation, localcontext
 
 NUMBER = re.compile(
     r"(?<![\w.,])(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?P<fraction>\.\d+)?(?!\d)"
@@ -22,6 +23,8 @@ SCALES = {
     "billion": Decimal(10**9),
     "bn": Decimal(10**9),
 }
+_WIDE = Context(prec=400, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""For numbers as long as a database may hold, and as large as a cell may write."""
 
 
 class Evidence:
@@ -54,7 +57,7 @@ class Evidence:
             self.add_text(cell)
         else:
             if number.is_finite():
-                self._numbers.add(abs(number))
+                self._numbers.add(number.copy_abs())
 
     def missing(self, answer: str) -> tuple[str, ...]:
         """The numbers of `answer` that nothing seen accounts for, as they are written, each once.
@@ -70,14 +73,21 @@ class Evidence:
         for name in sorted(self._names, key=len, reverse=True):
             answer = answer.replace(name, " ")
         answer = LIST_MARK.sub(" ", answer)
-        found = (m for m in NUMBER.finditer(answer) if not m["ordinal"] and not self._seen(m))
+        seen = sorted(self._numbers)
+        with localcontext(_WIDE):
+            found = [m for m in NUMBER.finditer(answer) if not m["ordinal"] and not _is_among(m, seen)]
         return tuple(dict.fromkeys(m.group().strip() for m in found))
 
-    def _seen(self, match: re.Match[str]) -> bool:
-        fraction = match["fraction"] or ""
-        unit = (match["unit"] or "").lower()
-        scale = SCALES.get(unit, Decimal(1))
-        value = Decimal(match["whole"].replace(",", "") + fraction) * scale
-        tolerance = scale * Decimal(10) ** -max(len(fraction) - 1, 0) / 2
-        factors = (1, 100) if unit in ("%", "percent") else (1,)
-        return any(abs(seen * factor - value) <= tolerance for seen in self._numbers for factor in factors)
+
+def _is_among(match: re.Match[str], seen: Sequence[Decimal]) -> bool:
+    """Whether a number of an answer is one of those seen, which are in order, as far as its digits show."""
+    fraction = match["fraction"] or ""
+    unit = (match["unit"] or "").lower()
+    scale = SCALES.get(unit, Decimal(1))
+    value = Decimal(match["whole"].replace(",", "") + fraction) * scale
+    tolerance = scale * Decimal(10) ** -max(len(fraction) - 1, 0) / 2
+    for factor in (1, 100) if unit in ("%", "percent") else (1,):
+        place = bisect_left(seen, (value - tolerance) / factor)
+        if place < len(seen) and seen[place] <= (value + tolerance) / factor:
+            return True
+    return False
