@@ -238,4 +238,4 @@ def _attacks(server: Server, config: Config, name: str) -> Iterator[Finding]:
 def _split(error: UserError) -> tuple[str, str]:
     """The text and the remedy of an error for people: what is on its first line, and the rest."""
     text, _, remedy = str(error).partition("\n")
-    return text, remedy
+    return text, " | ".join(remedy.split("\n"))

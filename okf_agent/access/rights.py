@@ -20,6 +20,11 @@ RELATIONS = f"FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE 
 ROUTINE_NAME = "quote_ident(n.nspname) || '.' || quote_ident(p.proname)"
 OPERATORS = "p.oid IN (SELECT oprcode FROM pg_operator UNION SELECT castfunc FROM pg_cast) AND p.provolatile <> 'v'"
 HARDEN = "`okf-agent prepare` takes that back, or shows a DBA how with --print-sql."
+HARDEN_ELSEWHERE = (
+    "`okf-agent prepare` takes back what the role itself was given. A right of everyone goes only with "
+    "database.harden_public: true; --print-sql shows a DBA both."
+)
+"""On a server that is not ours, where a right may have been given to everyone for somebody else's sake."""
 OTHER_ROLE = "Name a role made for reading in database.agent_user; `okf-agent prepare` makes one."
 
 
@@ -188,7 +193,8 @@ def examine_role(
         level = question.level if ours else question.elsewhere or question.level
         if names:
             text = question.bad.format(names=_names(names), count=len(names))
-            findings.append(Finding(question.check, level, text, question.remedy if level != "green" else ""))
+            remedy = HARDEN_ELSEWHERE if question.remedy == HARDEN and not ours else question.remedy
+            findings.append(Finding(question.check, level, text, remedy if level != "green" else ""))
         else:
             findings.append(Finding(question.check, "green", question.good))
     findings += _hidden(connection, tuple(hide))
