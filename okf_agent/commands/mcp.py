@@ -51,8 +51,9 @@ def mcp(
     if print_config:
         from okf_agent.mcp_server.print_config import place, text
 
+        way = _way(configured(), names, http, tokens)
         _say(f"For {place(print_config)}")
-        click.echo(text(print_config, _way(configured(), names, http, tokens)))
+        click.echo(text(print_config, way))
         return
     missing = [name for name in ("mcp", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
@@ -73,6 +74,7 @@ def _serve(
     from okf_agent.mcp_server import http as http_door
     from okf_agent.mcp_server import stdio
     from okf_agent.mcp_server import tokens as access
+    from okf_agent.mcp_server.address import parse
     from okf_agent.mcp_server.served import Served, choose
     from okf_agent.mcp_server.service import Service
     from okf_compiler.errors import UserError
@@ -86,7 +88,7 @@ def _serve(
             status=2,
         )
     chosen = choose(config, names)
-    address = http_door.parse_address(http) if http else None
+    address = parse(http) if http else None
     known = access.load(config.mcp, chosen, tokens) if address else access.Tokens()
     if address:
         http_door.check_address(address[0], known)
@@ -129,13 +131,14 @@ def _way(config: Config, names: tuple[str, ...], http: str | None, tokens: Path 
     """
     import os
 
+    from okf_agent.mcp_server import address
     from okf_agent.mcp_server.print_config import Reach, Start
+    from okf_agent.mcp_server.tokens import VARIABLE
     from okf_compiler.errors import UserError
     from okf_compiler.settings import CONFIG_FILE
 
     if http:
-        host, colon, port = http.rpartition(":")
-        return Reach(f"http://{host or '127.0.0.1'}{colon}{port}/mcp", bool(tokens or os.environ.get("OKF_MCP_TOKENS")))
+        return Reach(address.url(*address.parse(http)), bool(tokens or os.environ.get(VARIABLE)))
     file = click.get_current_context().meta.get("config") or config.settings.root / CONFIG_FILE
     if not Path(file).is_file():
         raise UserError(f"The client has to find this workspace by its {CONFIG_FILE}: make one, it may be empty.")

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import anyio
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 STOP_SECONDS = 5.0
 """How long the end of stopped work is waited for; what goes on after that (a model's reply) ends on its own."""
 STOP_PAUSE = 0.05
@@ -32,8 +32,8 @@ class Gone:
 
 
 async def in_thread(
-    work: Callable[[], Result], stop: Callable[[], None], limiter: anyio.CapacityLimiter, gone: Gone | None = None
-) -> Result:
+    work: Callable[[], T], stop: Callable[[], None], limiter: anyio.CapacityLimiter, gone: Gone | None = None
+) -> T:
     """What `work()` gives, from a worker thread.
 
     When the request is cancelled, or its client is gone, `stop` is called until the work has ended.
@@ -42,7 +42,7 @@ async def in_thread(
         ClientGone: the client has left.
         Exception: what `work` raised.
     """
-    outcome: list[Result | Exception] = []
+    outcome: list[T | Exception] = []
     async with limiter, anyio.create_task_group() as tasks:
         if gone is not None:
             tasks.start_soon(_cancel_when_gone, gone, tasks.cancel_scope)
@@ -55,10 +55,10 @@ async def in_thread(
     return outcome[0]
 
 
-async def _run(work: Callable[[], Result], stop: Callable[[], None]) -> Result | Exception:
+async def _run(work: Callable[[], T], stop: Callable[[], None]) -> T | Exception:
     ended = threading.Event()
 
-    def run() -> Result | Exception:
+    def run() -> T | Exception:
         try:
             return work()
         except Exception as error:

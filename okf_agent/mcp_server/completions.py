@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import mcp_types as types
 
 from okf_agent.mcp_server.served import Served
+from okf_agent.prompts import framing
 
 MOST = 100
 """Values in one answer, by the protocol."""
@@ -44,5 +45,5 @@ def _values(
         folder = {"table": "tables/", "rule": "knowledge/"}.get(argument, "")
         return [concept.id.removeprefix(folder) for concept in concepts if folder and concept.id.startswith(folder)]
     if argument in RULES:
-        return [concept.title for concept in concepts if not concept.is_table]
+        return [framing.one_line(concept.title) for concept in concepts if not concept.is_table]
     return []

@@ -7,25 +7,24 @@ sends or takes a byte a minute would hold a connection for ever.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from okf_agent.mcp_server.address import LOOPBACK, PATH, hostname, origin_hostname
 from okf_agent.mcp_server.calls import Gone
 from okf_agent.mcp_server.service import GONE, SESSION, TOKEN
 from okf_agent.mcp_server.tokens import Tokens
 
 logger = logging.getLogger(__name__)
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-PATH = "/mcp"
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Guard:
         headers = Headers(scope=scope)
         if scope["path"].rstrip("/") != PATH:
             return _refused(404, f"The protocol is spoken at {PATH}.")
-        if _hostname(headers.get("host", "")) not in self.rules.hosts:
+        if hostname(headers.get("host", "")) not in self.rules.hosts:
             return _refused(421, "This Host is not served here (mcp.allowed_hosts).")
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(origin):
@@ -94,7 +93,7 @@ class Guard:
         return None
 
     def _is_ours(self, origin: str) -> bool:
-        return origin.lower() in self.rules.origins or _hostname(urlsplit(origin).netloc) in LOOPBACK
+        return origin.lower() in self.rules.origins or origin_hostname(origin) in LOOPBACK
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request on, with a clock beside what the client sends and takes."""
@@ -111,6 +110,8 @@ class Guard:
 
         try:
             await self.app(scope, body.receive, slowly)
+        except ClientDisconnect:
+            logger.info("a client left before its request was whole")
         except TimeoutError:
             logger.warning("a client was too slow, and is left")
             if not status:
@@ -138,21 +139,6 @@ class _Body:
             message = await self._receive()
         self._whole = message["type"] != "http.request" or not message.get("more_body", False)
         return message
-
-
-def hosts(bound: str, allowed: Iterable[str]) -> frozenset[str]:
-    """The Host names that a server bound to an address answers to."""
-    everywhere = bound in ("0.0.0.0", "::", "")
-    return frozenset(_hostname(name) for name in (*LOOPBACK, *(() if everywhere else (bound,)), *allowed))
-
-
-def _hostname(netloc: str) -> str:
-    """`[::1]:80` → `::1`; "" for what is no host."""
-    try:
-        name = urlsplit(f"//{netloc}" if netloc.count(":") < 2 or netloc.startswith("[") else f"//[{netloc}]").hostname
-    except ValueError:
-        return ""
-    return name or ""
 
 
 def _length(headers: Headers) -> int:

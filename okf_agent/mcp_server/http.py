@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import os
 import socket
@@ -18,7 +17,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from okf_agent.mcp_server.guard import LOOPBACK, Guard, Rules, hosts
+from okf_agent.mcp_server.address import hosts, is_loopback, url
+from okf_agent.mcp_server.guard import Guard, Rules
 from okf_agent.mcp_server.server import build
 from okf_agent.mcp_server.service import Service
 from okf_agent.mcp_server.tokens import VARIABLE, Tokens
@@ -28,18 +28,9 @@ logger = logging.getLogger(__name__)
 GRACE_SECONDS = 5
 """Between the order to stop and the end of connections that are still open."""
 READY_SECONDS = 10.0
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """`127.0.0.1:8765`, `[::1]:8765` or `:8765` as host and port.
-
-    Raises:
-        UserError: it is none.
-    """
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65_535:
-        raise UserError(f"--http {text}: write an address and a port: 127.0.0.1:8765", status=2)
-    return host.strip("[]") or "127.0.0.1", int(port)
+"""For the database to answer whether it is ready."""
+READY_FOR_SECONDS = 1.0
+"""How long its answer holds."""
 
 
 def check_address(host: str, tokens: Tokens) -> None:
@@ -48,7 +39,7 @@ def check_address(host: str, tokens: Tokens) -> None:
     Raises:
         UserError: the address is not this machine's own, and there is no token.
     """
-    if not tokens and not _is_loopback(host):
+    if not tokens and not is_loopback(host):
         raise UserError(
             f"{host} can be reached from other machines, and no token is set: name at least one in {VARIABLE} "
             "(name=token) or in the file of --tokens, or listen on 127.0.0.1.",
@@ -92,7 +83,7 @@ def application(service: Service, host: str, *, stateless: bool) -> Starlette:
     async def ended(token: str, session: str) -> None:
         await service.end_conversation(f"{token} {session}")
 
-    guard = Guard(StreamableHTTPASGIApp(manager), rules, lambda: _ready(service), ended)
+    guard = Guard(StreamableHTTPASGIApp(manager), rules, _Readiness(service), ended)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -102,15 +93,31 @@ def application(service: Service, host: str, *, stateless: bool) -> Starlette:
     return Starlette(routes=[Mount("/", guard)], lifespan=lifespan)
 
 
-async def _ready(service: Service) -> bool:
-    """Whether a query could be run now: the server of the first database answers, and nobody stops this one."""
-    if service.stopping:
-        return False
-    try:
-        with anyio.fail_after(READY_SECONDS):
-            return await anyio.to_thread.run_sync(service.served.answers, abandon_on_cancel=True)
-    except TimeoutError:
-        return False
+class _Readiness:
+    """Whether a query could be run now: the server of the first database answers, and nobody stops this one.
+
+    Everybody may ask, so the database is asked once at a time, and once a second at most.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._lock = anyio.Lock()
+        self._known = False
+        self._until = 0.0
+
+    async def __call__(self) -> bool:
+        async with self._lock:
+            if anyio.current_time() >= self._until:
+                self._known = await self._look()
+                self._until = anyio.current_time() + READY_FOR_SECONDS
+        return self._known and not self._service.stopping
+
+    async def _look(self) -> bool:
+        try:
+            with anyio.fail_after(READY_SECONDS):
+                return await anyio.to_thread.run_sync(self._service.served.is_reachable, abandon_on_cancel=True)
+        except TimeoutError:
+            return False
 
 
 def _config(app: Any, service: Service) -> uvicorn.Config:
@@ -146,8 +153,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for each in sockets or []:
-            host, port = each.getsockname()[:2]
-            logger.warning("Serving at http://%s:%s/mcp", f"[{host}]" if ":" in host else host, port)
+            logger.warning("Serving at %s", url(*each.getsockname()[:2]))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         stopping = asyncio.create_task(self._service.stop_calls())
@@ -200,17 +206,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # a name that no name server could be asked for is a UnicodeError
         listener.close()
-        raise UserError(f"--http {host}:{port} cannot be listened on: {error.strerror or error}.") from None
+        problem = getattr(error, "strerror", None) or error
+        raise UserError(f"--http {host}:{port} cannot be listened on: {problem}.") from None
     listener.set_inheritable(True)
     return listener
-
-
-def _is_loopback(host: str) -> bool:
-    if host in LOOPBACK:
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import mcp_types as types
 
 from okf_agent import prompts
 from okf_agent.bundles import reading
-from okf_agent.mcp_server.served import Served
-from okf_compiler.errors import UserError, did_you_mean
+from okf_agent.mcp_server.served import Served, one_of
+from okf_agent.models.arguments import QUOTED_CHARS, quote
+from okf_agent.prompts import framing
+from okf_compiler.errors import UserError, did_you_mean, near_names
 
-DATABASE = ("database", "The database; not needed where there is only one.", False)
-PROMPTS: Mapping[str, tuple[str, str, tuple[tuple[str, str, bool], ...]]] = {
-    "answer_question": (
-        "Answer a question",
-        "Answer a question about the data, with its SQL and the rules it used.",
-        (("question", "The question in plain language.", True), DATABASE),
-    ),
-    "explain_rule": (
-        "Explain a rule",
-        "Explain what a business rule means and how it is worked out.",
-        (("rule", "The rule's title.", True), DATABASE),
-    ),
-    "compare_definitions": (
-        "Compare two definitions",
-        "Say how two rules differ, and on which rows.",
-        (("first", "A rule's title.", True), ("second", "Another rule's title.", True), DATABASE),
-    ),
-}
-"""By name: title, description, and arguments as (name, description, required)."""
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt as a person chooses it."""
+
+    title: str
+    description: str
+    arguments: Mapping[str, str]
+    """What each means; all of them are required."""
+    fill: Callable[[Served, str, Mapping[str, str]], str]
+    """Its text, from the database and the arguments."""
 
 
 def listing() -> types.ListPromptsResult:
@@ -39,11 +33,14 @@ def listing() -> types.ListPromptsResult:
         prompts=[
             types.Prompt(
                 name=name,
-                title=title,
-                description=description,
-                arguments=[types.PromptArgument(name=a, description=d, required=r) for a, d, r in arguments],
+                title=prompt.title,
+                description=prompt.description,
+                arguments=[
+                    *(types.PromptArgument(name=a, description=d, required=True) for a, d in prompt.arguments.items()),
+                    DATABASE,
+                ],
             )
-            for name, (title, description, arguments) in PROMPTS.items()
+            for name, prompt in PROMPTS.items()
         ]
     )
 
@@ -55,28 +52,19 @@ def get(served: Served, databases: Sequence[str], name: str, arguments: Mapping[
         UserError: there is no such prompt, an argument is missing, or a rule is in no bundle.
     """
     if name not in PROMPTS:
-        raise UserError(f"There is no prompt {name!r}{did_you_mean(name, PROMPTS)}")
-    _, description, known = PROMPTS[name]
-    for argument, _, required in known:
-        if required and not arguments.get(argument, "").strip():
+        raise UserError(f"There is no prompt {quote(repr(name))}{did_you_mean(name[:QUOTED_CHARS], PROMPTS)}")
+    prompt = PROMPTS[name]
+    for argument in prompt.arguments:
+        if not arguments.get(argument, "").strip():
             raise UserError(f"The prompt {name} needs `{argument}`.")
-    text = _FILL[name](served, _database(databases, arguments.get("database")), arguments)
+    text = prompt.fill(served, one_of(arguments.get("database") or None, databases), arguments)
     message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-    return types.GetPromptResult(description=description, messages=[message])
-
-
-def _database(databases: Sequence[str], asked: str | None) -> str:
-    if not asked and len(databases) == 1:
-        return databases[0]
-    if not asked or asked not in databases:
-        near = did_you_mean(asked, databases) if asked else "."
-        said = f"There is no database {asked!r} here{near}" if asked else "The prompt needs `database`."
-        raise UserError(f"{said} The databases are: {', '.join(databases)}.")
-    return asked
+    return types.GetPromptResult(description=prompt.description, messages=[message])
 
 
 def _answer(_served: Served, database: str, arguments: Mapping[str, str]) -> str:
-    return prompts.load("mcp/answer_question.md", database=database, question=arguments["question"].strip())
+    question = framing.unmarked(arguments["question"].strip())
+    return prompts.load("mcp/answer_question.md", database=database, question=question)
 
 
 def _explain(served: Served, database: str, arguments: Mapping[str, str]) -> str:
@@ -93,27 +81,48 @@ def _compare(served: Served, database: str, arguments: Mapping[str, str]) -> str
 
 
 def _rule(served: Served, database: str, asked: str) -> tuple[str, str]:
-    """The title and the file of the rule with this title, path or short form.
+    """The title and the file, as content, of the rule with this title, path or short form.
 
     Raises:
         UserError: no rule is called so; names near ones.
     """
     concepts = served.concepts(database)
     wanted = asked.strip().lower()
-    by_name = {c.title.lower(): c for c in concepts.values()}
+    # A client may have the title as we show it, or as it stands in the file.
+    by_name = {framing.one_line(c.title).lower(): c for c in concepts.values()}
+    by_name |= {c.title.lower(): c for c in concepts.values()}
     by_name |= {title.partition(" (")[0]: concept for title, concept in [*by_name.items()]}
     concept = by_name.get(wanted) or concepts.get(wanted.strip("/").removesuffix(".md"))
     if concept is None:
-        near = difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.5)
+        near = near_names(wanted[:QUOTED_CHARS], by_name, 3)
         titles = [*dict.fromkeys(by_name[each].title for each in near)]
         hint = f" Near it: {', '.join(titles)}." if titles else ""
-        raise UserError(f"The bundle of {database} has no rule {asked!r}.{hint}")
+        raise UserError(f"The bundle of {database} has no rule {quote(repr(asked))}.{hint}")
     text = reading.read(served.bundles[database], concept.path).text
-    return concept.title, f"=== {concept.path} ===\n{text}"
+    return framing.one_line(concept.title), framing.under(concept.path, framing.beneath(text))
 
 
-_FILL: Mapping[str, Callable[[Served, str, Mapping[str, str]], str]] = {
-    "answer_question": _answer,
-    "explain_rule": _explain,
-    "compare_definitions": _compare,
+DATABASE = types.PromptArgument(
+    name="database", description="The database; not needed where there is only one.", required=False
+)
+PROMPTS: Mapping[str, Prompt] = {
+    "answer_question": Prompt(
+        "Answer a question",
+        "Answer a question about the data, with its SQL and the rules it used.",
+        {"question": "The question in plain language."},
+        _answer,
+    ),
+    "explain_rule": Prompt(
+        "Explain a rule",
+        "Explain what a business rule means and how it is worked out.",
+        {"rule": "The rule's title."},
+        _explain,
+    ),
+    "compare_definitions": Prompt(
+        "Compare two definitions",
+        "Say how two rules differ, and on which rows.",
+        {"first": "A rule's title.", "second": "Another rule's title."},
+        _compare,
+    ),
 }
+"""By name."""

@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ logger = logging.getLogger(__name__)
 REMEMBERED = 1000
 """Conversations that ended for their silence and are still known, so that the next record can name the one before."""
 FLUSH_SECONDS = 0.05
-MODE = "bundle"
-"""How knowledge reaches the client's model."""
+MODE = "mcp"
+"""How knowledge reached the client's model: it fetched what it wanted, so no mode of ours is meant."""
 
 
 @dataclass
@@ -143,7 +144,7 @@ class Records:
         self._flush()
         self._writer.shutdown(wait=True)
 
-    async def _in_writer(self, work: Any, *arguments: Any) -> None:
+    async def _in_writer(self, work: Callable[..., None], *arguments: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, work, *arguments)
 
     def _keep(self, conversation: Conversation, event: Event) -> None:
@@ -161,7 +162,10 @@ class Records:
         if database is not None and database not in conversation.databases:
             conversation.databases.append(database)
         names = ", ".join(conversation.databases)
-        read = self._bundle_hash(names) if len(conversation.databases) == 1 else None
+        read = None
+        if len(conversation.databases) == 1:
+            with suppress(UserError):  # a bundle that is gone for a moment stops no query
+                read = self._bundle_hash(names)
         if conversation.recorder is None:
             header = trace.Header(
                 names, "", "", MODE,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import quote, unquote, urlsplit
+from dataclasses import replace
+from urllib.parse import quote as escaped
+from urllib.parse import unquote, urlsplit
 
 import mcp_types as types
 
 from okf_agent.bundles import reading
-from okf_agent.mcp_server.served import Served
-from okf_compiler.errors import UserError, did_you_mean
+from okf_agent.mcp_server.served import Served, one_of
+from okf_agent.models.arguments import quote
+from okf_agent.prompts import framing
+from okf_compiler.errors import UserError
 
 SCHEME = "okf"
 MARKDOWN = "text/markdown"
@@ -24,7 +28,7 @@ TEMPLATES = (
 
 def uri(database: str, path: str) -> str:
     """The address of a bundle path such as `/tables/orders.md`."""
-    return f"{SCHEME}://{quote(database, safe='')}/{quote(path.lstrip('/'))}"
+    return f"{SCHEME}://{escaped(database, safe='')}/{escaped(path.lstrip('/'))}"
 
 
 def parse(address: str, databases: Sequence[str]) -> tuple[str, str]:
@@ -33,14 +37,17 @@ def parse(address: str, databases: Sequence[str]) -> tuple[str, str]:
     Raises:
         UserError: it is no such address, or its database is none of those the client may see.
     """
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # brackets around what is no IPv6 address
+        parts = urlsplit("")
     if parts.scheme != SCHEME or not parts.netloc:
-        raise UserError(f"{address!r} is no resource of this server: they look like okf://{databases[0]}/index.md.")
-    name = next((each for each in databases if each.lower() == unquote(parts.netloc).lower()), None)
-    if name is None:
-        near = did_you_mean(unquote(parts.netloc), databases)
-        raise UserError(f"There is no database {unquote(parts.netloc)!r} here{near} Served: {', '.join(databases)}.")
-    return name, unquote(parts.path) or "/"
+        raise UserError(
+            f"{quote(repr(address))} is no resource of this server: they look like okf://{databases[0]}/index.md."
+        )
+    asked = unquote(parts.netloc)
+    name = next((each for each in databases if each.lower() == asked.lower()), None)
+    return name or one_of(asked, databases), unquote(parts.path) or "/"
 
 
 def listing(served: Served, databases: Sequence[str], cursor: str | None) -> types.ListResourcesResult:
@@ -49,11 +56,11 @@ def listing(served: Served, databases: Sequence[str], cursor: str | None) -> typ
     Raises:
         UserError: a bundle cannot be read, or the cursor is none of ours.
     """
-    try:
-        start = int(cursor or 0)
-    except ValueError:
-        raise UserError(f"{cursor!r} is no cursor of this server.") from None
     found = [*_all(served, databases)]
+    starts = {str(start): start for start in range(0, max(1, len(found)), PAGE)}
+    start = starts.get(cursor or "0")
+    if start is None:
+        raise UserError(f"{quote(repr(cursor))} is no cursor of this server. Begin again without one.")
     end = start + PAGE
     return types.ListResourcesResult(resources=found[start:end], next_cursor=str(end) if end < len(found) else None)
 
@@ -70,9 +77,9 @@ def _all(served: Served, databases: Sequence[str]) -> Iterator[types.Resource]:
         for concept in served.concepts(name).values():
             yield types.Resource(
                 uri=uri(name, concept.path),
-                name=f"{name}{concept.path}",
-                title=concept.title,
-                description=concept.description or None,
+                name=framing.one_line(f"{name}{concept.path}"),
+                title=framing.one_line(concept.title),
+                description=framing.one_line(concept.description) or None,
                 mime_type=MARKDOWN,
             )
 
@@ -87,8 +94,8 @@ def templates() -> types.ListResourceTemplatesResult:
     )
 
 
-def read(served: Served, databases: Sequence[str], address: str) -> tuple[str, reading.Reading]:
-    """The database and the file of an address, as `read_file` gives it.
+def read(served: Served, databases: Sequence[str], address: str) -> reading.Reading:
+    """The file of an address, as `read_file` gives it, without what was measured.
 
     Raises:
         UserError: there is none; says what there is.
@@ -97,4 +104,4 @@ def read(served: Served, databases: Sequence[str], address: str) -> tuple[str, r
     found = reading.read(served.bundles[name], path + ("#" + urlsplit(address).fragment).removesuffix("#"))
     if found.failed:
         raise UserError(found.text)
-    return name, found
+    return replace(found, text=framing.beneath(found.text))

@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from okf_agent import llm
-from okf_agent.ask import Workspace
+from okf_agent import llm, prompts
+from okf_agent.ask import Workspace, context_of, sources_of
 from okf_agent.bundles import reading
+from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.mcp_server.pool import BUSY, Pool
+from okf_agent.models.arguments import QUOTED_CHARS, quote
 from okf_agent.prepare import Ready, Say, default_database, find_bundle
 from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Context
 from okf_compiler import bundle as bundles
 from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.loaded import derived, loaded, stamp
 from okf_compiler.settings import list_databases
+
+SHOWN = Cell(model="")
+"""How the tools show things to a model that is not ours: as they do by default."""
 
 
 @dataclass(eq=False)
 class Stop:
     """Stops one call from outside: what it runs on the server, and what it would do next."""
 
-    database: Database | None = None
-    stopped: bool = False
+    event: threading.Event = field(default_factory=threading.Event)
+    _database: Database | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def stopped(self) -> bool:
+        return self.event.is_set()
+
+    @contextmanager
+    def using(self, database: Database) -> Iterator[None]:
+        """What the call runs queries on; once this ends it may be another call's, and is left alone."""
+        with self._lock:
+            self._database = database
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._database = None
 
     def __call__(self) -> None:
-        self.stopped = True
-        if self.database is not None:
-            self.database.cancel()
+        self.event.set()
+        with self._lock:
+            if self._database is not None:
+                self._database.cancel()
 
 
 class Served:
@@ -51,11 +74,16 @@ class Served:
         self.say = say
         self.bundles = {name: find_bundle(self.config, name, workspace.bundle, say)[0] for name in names}
         self._locks = {name: threading.Lock() for name in names}
-        self._concepts: dict[str, _Concepts] = {}
-        self._hashes: dict[str, tuple[int, str]] = {}
+        self._said: set[str] = set()
 
     def close(self) -> None:
         self.pool.close()
+
+    def _say_once(self, line: str) -> None:
+        """Tell what each call would tell again."""
+        if line not in self._said:
+            self._said.add(line)
+            self.say(line)
 
     def ready(self, name: str) -> Ready:
         """The database `name`, ready for queries: started, loaded, its role hardened. The first call may take long.
@@ -66,7 +94,7 @@ class Served:
         with self._locks[name]:
             return self.workspace.ready(name, self.say)
 
-    def answers(self) -> bool:
+    def is_reachable(self) -> bool:
         """Whether the first database can be asked; True also where it has no content and nothing is ever run."""
         name = self.names[0]
         try:
@@ -92,24 +120,14 @@ class Served:
             UserError: the database cannot be reached.
             QueryError: all connections are busy.
         """
-        profiles = self.config.settings.profiles / name
-        measured = profiles if profiles.is_dir() else None
-        settings = self.config.settings
-        empty = Context(
-            self.bundles[name],
-            None,
-            settings.database.max_rows,
-            measured,
-            values=measured,
-            hide=settings.hidden(name),
+        empty = context_of(
+            self.config, sources_of(self.config, name, None, self.bundles[name], SHOWN, self._say_once), None
         )
         template = self.ready(name).database if with_database else None
         if template is None:
             yield empty
             return
-        seconds = self.config.settings.database.statement_timeout_s
-        with self.pool.lend(name, template.another, lambda: stop.stopped, seconds) as database:
-            stop.database = database
+        with self._lent(template, stop) as database:
             yield replace(empty, database=_Stoppable(database, stop))
 
     @contextmanager
@@ -122,12 +140,18 @@ class Served:
         """
         ready = self.ready(name)
         if ready.database is None:
-            yield _OneQuestion(self.workspace, ready)
+            yield _OneQuestion(self.workspace, ready, stop)
             return
+        with self._lent(ready.database, stop) as database:
+            yield _OneQuestion(self.workspace, replace(ready, database=database), stop)
+
+    @contextmanager
+    def _lent(self, template: Database, stop: Stop) -> Iterator[Database]:
+        """A `Database` like `template` that nobody else uses meanwhile; `stop` stops its queries."""
         seconds = self.config.settings.database.statement_timeout_s
-        with self.pool.lend(name, ready.database.another, lambda: stop.stopped, seconds) as database:
-            stop.database = database
-            yield _OneQuestion(self.workspace, replace(ready, database=database))
+        lent = self.pool.lend(template.name, template.another, lambda: stop.stopped, seconds)
+        with lent as database, stop.using(database):
+            yield database
 
     def concepts(self, name: str) -> dict[str, bundles.Concept]:
         """The concepts of a bundle by id, sorted; read again when the bundle has changed on disk.
@@ -135,11 +159,7 @@ class Served:
         Raises:
             UserError: the bundle cannot be read.
         """
-        stamp = self.stamp(name)
-        known = self._concepts.get(name)
-        if known is None or known.stamp != stamp:
-            known = self._concepts[name] = _Concepts(stamp, dict(bundles.load(self.bundles[name]).concepts))
-        return known.concepts
+        return dict(loaded(self.bundles[name]).concepts)
 
     def bundle_hash(self, name: str) -> str:
         """The hash of a bundle as the record has it.
@@ -147,34 +167,20 @@ class Served:
         Raises:
             UserError: the bundle cannot be read.
         """
-        stamp = self.stamp(name)
-        known = self._hashes.get(name)
-        if known is None or known[0] != stamp:
-            known = self._hashes[name] = (stamp, bundles.bundle_hash(self.bundles[name]))
-        return known[1]
+        return derived(self.bundles[name], _hash)
 
     def stamp(self, name: str) -> int:
         """A number that changes when a file of the bundle is written, added or removed."""
-        marks = []
-        for folder, folders, files in os.walk(self.bundles[name]):
-            folders[:] = [each for each in folders if not each.startswith(".")]
-            for file in files:
-                try:
-                    status = os.stat(os.path.join(folder, file))  # noqa: PTH118, PTH116 - thousands of files a second
-                except OSError:
-                    continue
-                marks.append((folder, file, status.st_mtime_ns, status.st_size))
-        return hash(tuple(sorted(marks)))
+        return stamp(self.bundles[name])
 
     def index(self, name: str) -> str:
-        """The root index of a bundle, as `read_file` gives it."""
-        return reading.read(self.bundles[name], "/").text
+        """The root index of a bundle, as `read_file` gives it; "" where it cannot be read."""
+        found = reading.read(self.bundles[name], "/")
+        return "" if found.failed else found.text
 
 
-@dataclass(frozen=True)
-class _Concepts:
-    stamp: int
-    concepts: dict[str, bundles.Concept] = field(repr=False)
+def _hash(bundle: bundles.Bundle) -> str:
+    return bundles.bundle_hash(bundle.root)
 
 
 @dataclass(frozen=True)
@@ -191,10 +197,11 @@ class _Stoppable:
 
 
 class _OneQuestion(Workspace):
-    """A workspace that shares everything but the database."""
+    """A workspace that shares everything but the database, and is stopped with its call."""
 
-    def __init__(self, shared: Workspace, ready: Ready) -> None:
+    def __init__(self, shared: Workspace, ready: Ready, stop: Stop) -> None:
         super().__init__(shared.config, shared.bundle, unsafe_role=shared.unsafe_role)
+        self.cancelled = stop.event
         self._shared = shared
         self._own = ready
 
@@ -202,7 +209,26 @@ class _OneQuestion(Workspace):
         return self._own if name == self._own.name else self._shared.ready(name, say)
 
     def model(self, name: str, repeat: int | None = None) -> llm.Model:
-        return self._shared.model(name, repeat)
+        model = self._shared.model(name, repeat)
+        model.cancelled = self.cancelled
+        return model
+
+
+def one_of(asked: Any, databases: Sequence[str]) -> str:
+    """The database that a client means, by its name or because there is only one.
+
+    Raises:
+        UserError: it is none of those the client may see.
+    """
+    if asked is None and len(databases) == 1:
+        return databases[0]
+    known = ", ".join(databases)
+    if asked is None:
+        raise UserError(prompts.say("mcp_no_database", databases=known))
+    if not isinstance(asked, str) or asked not in databases:
+        near = did_you_mean(str(asked)[:QUOTED_CHARS], databases)
+        raise UserError(prompts.say("mcp_unknown_database", name=quote(repr(asked)), near=near, databases=known))
+    return asked
 
 
 def choose(config: Config, asked: Sequence[str]) -> list[str]:

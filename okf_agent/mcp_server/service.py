@@ -27,13 +27,15 @@ from okf_agent.mcp_server.calls import STOP_PAUSE, ClientGone, Gone, in_thread
 from okf_agent.mcp_server.records import Records
 from okf_agent.mcp_server.served import Served, Stop
 from okf_agent.mcp_server.tokens import Meter, Tokens
+from okf_agent.models.arguments import printable
+from okf_agent.prompts import framing
 from okf_agent.tools import ToolResult
 from okf_compiler.errors import UserError
 from okf_compiler.tokens import tokens
 
 logger = logging.getLogger(__name__)
 Ctx = ServerRequestContext[Any, Any]
-Result = TypeVar("Result")
+T = TypeVar("T")
 NOT_FOUND = -32002
 """The protocol's code for a resource that is not there, before 2026-07-28."""
 READERS = 40
@@ -60,6 +62,16 @@ class Client:
     conversation: str | None
     """None where each call stands alone."""
     gone: Gone | None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a request wants done, as the record names it; `run` blocks and is stopped from outside."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    database: str | None
+    run: Callable[[Stop, Callable[[str], None]], ToolResult]
 
 
 class Service:
@@ -115,7 +127,9 @@ class Service:
         scope: Mapping[str, Any] = request.scope if request is not None else {}
         token = scope.get(TOKEN, "")
         info = ctx.session.client_params.client_info if ctx.session.client_params else None
-        name = f"{info.name} {info.version}" if info else request.headers.get("user-agent", "") if request else ""
+        name = request.headers.get("user-agent", "") if request is not None else ""
+        if info:
+            name = f"{info.name} {info.version}"
         label = " ".join(f"mcp {name}".split())[:CLIENT_CHARS] + (f", token {token}" if token else "")
         session = request.headers.get(SESSION) if request is not None and self.keeps_sessions else None
         # An id alone would let the holder of another token write into this record.
@@ -128,9 +142,10 @@ class Service:
         left = self.config.mcp.instructions_tokens
         indexes = []
         for name in databases:
-            index = prompts.load("mcp/index.md", database=name, index=self.served.index(name))
+            text = self.served.index(name)
+            index = prompts.load("mcp/index.md", database=name, index=framing.beneath(text))
             left -= tokens(index)
-            if left >= 0:
+            if text and left >= 0:
                 indexes.append(index)
         missing = "" if len(indexes) == len(databases) else "\nRead /index.md of a database with read_file first."
         return prompts.load("mcp/instructions.md", databases=", ".join(databases), indexes="".join(indexes) + missing)
@@ -143,11 +158,15 @@ class Service:
     async def call_tool(self, ctx: Ctx, params: types.CallToolRequestParams) -> types.CallToolResult:
         client = self.client(ctx)
         call = tools.Call(params.name, params.arguments or {}, client.databases, client.label, self.cell)
-        database = tools.database_of(call)
-        result = await self._recorded(ctx, client, call.name, call.arguments, database, lambda *a: self._run(call, *a))
+
+        def run(stop: Stop, progress: Callable[[str], None]) -> ToolResult:
+            return tools.run_call(call, self.tools, self.served, stop, progress)
+
+        result = await self._recorded(ctx, client, Work(call.name, call.arguments, tools.database_of(call), run))
+        text = printable(framing.unmarked(result.text))
         return types.CallToolResult(
-            content=[types.TextContent(text=result.text)],
-            structured_content=dict(result.data) or {"text": result.text},
+            content=[types.TextContent(text=text)],
+            structured_content=dict(result.data) or {"text": text},
             is_error=result.failed,
         )
 
@@ -170,12 +189,12 @@ class Service:
 
         def read(_stop: Stop, _progress: Callable[[str], None]) -> ToolResult:
             try:
-                found = resources.read(self.served, client.databases, address)[1]
+                found = resources.read(self.served, client.databases, address)
             except UserError as error:
                 return ToolResult(str(error), failed=True, failed_reads=1)
             return ToolResult(found.text, files=(found.path,))
 
-        result = await self._recorded(ctx, client, "read_resource", {"uri": address}, database, read)
+        result = await self._recorded(ctx, client, Work("read_resource", {"uri": address}, database, read))
         if result.failed:
             raise self._not_found(ctx, UserError(result.text))
         content = types.TextResourceContents(uri=address, mime_type=resources.MARKDOWN, text=result.text)
@@ -193,65 +212,53 @@ class Service:
 
     # How it is done.
 
-    def _run(self, call: tools.Call, stop: Stop, progress: Callable[[str], None]) -> ToolResult:
-        return tools.run_call(call, self.tools, self.served, stop, progress)
-
-    async def _read(self, ctx: Ctx, work: Callable[[tuple[str, ...]], Result]) -> Result:
+    async def _read(self, ctx: Ctx, work: Callable[[tuple[str, ...]], T]) -> T:
         """What `work` finds in the bundles that the client may see; a protocol error where it finds nothing."""
         client = self.client(ctx)
         try:
             return await in_thread(lambda: work(client.databases), lambda: None, self._limits["read"], client.gone)
         except UserError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+            raise MCPError(types.INVALID_PARAMS, framing.inside(str(error))) from None
         except ClientGone:
-            raise MCPError(types.INTERNAL_ERROR, "Nobody waited for this.") from None
+            raise MCPError(types.INTERNAL_ERROR, "The client has left.") from None
 
-    async def _recorded(
-        self,
-        ctx: Ctx,
-        client: Client,
-        name: str,
-        arguments: Mapping[str, Any],
-        database: str | None,
-        work: Callable[[Stop, Callable[[str], None]], ToolResult],
-    ) -> ToolResult:
+    async def _recorded(self, ctx: Ctx, client: Client, work: Work) -> ToolResult:
         """Do a call in a thread, within the token's limits, and keep it in the record of its conversation."""
+        if self.stopping:
+            return ToolResult(prompts.say("mcp_stopping"), failed=True)
         meter = self.meters.get(client.token)
-        refusal = prompts.say("mcp_stopping") if self.stopping else meter.refusal() if meter else ""
-        if refusal:
+        if meter and (refusal := meter.refusal()):
             return ToolResult(refusal, failed=True)
         key = client.conversation or f"call {next(self._numbers)}"
         try:
-            conversation = await self.records.begin(key, client.label, database)
+            conversation = await self.records.begin(key, client.label, work.database)
         except UserError as error:
             return ToolResult(str(error), failed=True)
-        step = self.records.started(conversation, name, arguments)
+        step = self.records.started(conversation, work.name, work.arguments)
         result: ToolResult | None = None
         try:
             with meter.call() if meter else nullcontext(lambda _rows: None) as count:
-                result = await self._in_thread(ctx, client, name, work)
+                result = await self._in_thread(ctx, client, work)
                 count(result.rows or 0 if result else 0)
         finally:
-            self.records.finished(conversation, step, name, result, cut=result is None or self.stopping)
+            self.records.finished(conversation, step, work.name, result, cut=result is None or self.stopping)
             if client.conversation is None:
                 with anyio.CancelScope(shield=True):
                     await self.records.end(key)
-        return result or ToolResult("Nobody waited for this call.", failed=True)
+        return result or ToolResult("The client has left.", failed=True)
 
-    async def _in_thread(
-        self, ctx: Ctx, client: Client, name: str, work: Callable[[Stop, Callable[[str], None]], ToolResult]
-    ) -> ToolResult | None:
+    async def _in_thread(self, ctx: Ctx, client: Client, work: Work) -> ToolResult | None:
         """The call, with reports of its progress while it takes long; None where its client has left."""
-        limiter = self._limits["ask" if name == "ask" else "query" if name in tools.WITH_DATABASE else "read"]
+        limiter = self._limits[tools.kind(work.name)]
         stop = Stop()
         self.stops.add(stop)
-        said = [f"{name} runs"]
+        said = [f"{work.name} runs"]
         result = None
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_report, ctx.session, said)
                 with suppress(ClientGone):
-                    result = await in_thread(lambda: work(stop, said.append), stop, limiter, client.gone)
+                    result = await in_thread(lambda: work.run(stop, said.append), stop, limiter, client.gone)
                 tasks.cancel_scope.cancel()
             return result
         finally:
@@ -259,7 +266,7 @@ class Service:
 
     def _not_found(self, ctx: Ctx, error: UserError) -> MCPError:
         handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-        return MCPError(NOT_FOUND if handshake else types.INVALID_PARAMS, str(error))
+        return MCPError(NOT_FOUND if handshake else types.INVALID_PARAMS, framing.inside(str(error)))
 
     # What happens beside the requests.
 

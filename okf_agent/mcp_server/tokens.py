@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import math
 import os
 import re
@@ -21,10 +22,14 @@ from okf_agent import prompts
 from okf_agent.config import McpSection
 from okf_compiler.errors import UserError, did_you_mean
 
+logger = logging.getLogger(__name__)
 VARIABLE = "OKF_MCP_TOKENS"
 LEAST_CHARS = 16
 """Of a token: what is shorter can be guessed."""
 NAME = re.compile(r"[\w.@-]+")
+SECRET = re.compile(r"[A-Za-z0-9._~+/=-]+")
+"""What a bearer token is made of, by RFC 6750; clients and proxies may send nothing else unchanged."""
+MAKE_ONE = 'Make one with: python -c "import secrets; print(secrets.token_urlsafe(32))"'
 MINUTE, HOUR = 60.0, 3600.0
 
 
@@ -73,6 +78,9 @@ def load(section: McpSection, served: Sequence[str], file: Path | None, env: Map
         for name, secret in _pairs(text, origin):
             if name in found:
                 raise UserError(f"{origin}: the token {name} stands there twice.", status=2)
+            same = next((other.name for other in found.values() if other.digest == _digest(secret)), None)
+            if same:
+                raise UserError(f"{origin}: {name} and {same} are the same token; each needs its own.", status=2)
             rights = section.tokens.get(name)
             databases = tuple(rights.databases) if rights and rights.databases else tuple(served)
             _check_served(name, databases, served)
@@ -87,6 +95,8 @@ def _read(file: Path | None) -> str:
     if file is None:
         return ""
     try:
+        if os.name == "posix" and file.stat().st_mode & 0o077:
+            logger.warning("Other users of this machine can read the tokens of %s: chmod 600 it.", file)
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--tokens {file} cannot be read: {error}", status=2) from None
@@ -103,9 +113,11 @@ def _pairs(text: str, origin: str) -> Iterator[tuple[str, str]]:
             raise UserError(f"{origin}: entry {number} must be name=token.", status=2)
         if len(secret) < LEAST_CHARS:
             raise UserError(
-                f"{origin}: the token {name} is shorter than {LEAST_CHARS} characters. Make one with: "
-                f'python -c "import secrets; print(secrets.token_urlsafe(32))"',
-                status=2,
+                f"{origin}: the token {name} is shorter than {LEAST_CHARS} characters. {MAKE_ONE}", status=2
+            )
+        if not SECRET.fullmatch(secret):
+            raise UserError(
+                f"{origin}: the token {name} has characters that no bearer token may have. {MAKE_ONE}", status=2
             )
         yield name, secret
 

@@ -13,9 +13,10 @@ import mcp_types as types
 from okf_agent import prompts
 from okf_agent.ask import Asked, Outcome, ask
 from okf_agent.cell import Cell
-from okf_agent.mcp_server.served import Served, Stop
-from okf_agent.models.arguments import ArgumentError, parse_arguments
+from okf_agent.mcp_server.served import Served, Stop, one_of
+from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.models.errors import redact
+from okf_agent.prompts import framing
 from okf_agent.run import Event, StepStarted, ToolStarted
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.render import fitted, for_program, model_text
@@ -30,7 +31,7 @@ from okf_agent.tools import (
     search,
     unknown_tool,
 )
-from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.errors import UserError
 
 logger = logging.getLogger(__name__)
 WITH_DATABASE = frozenset({"run_sql"})
@@ -84,7 +85,7 @@ def run_call(call: Call, tools: Mapping[str, Tool], served: Served, stop: Stop, 
         return ToolResult(unknown_tool(call.name, [*tools.values()]), failed=True)
     try:
         given = dict(call.arguments)
-        name = "" if tool.name == "list_databases" else _database(given.pop("database", None), call.databases)
+        name = "" if tool.name == "list_databases" else one_of(given.pop("database", None), call.databases)
         arguments = parse_arguments(tool, json.dumps(given))
         if tool.name == "list_databases":
             return _list_databases(served, call.databases)
@@ -93,10 +94,17 @@ def run_call(call: Call, tools: Mapping[str, Tool], served: Served, stop: Stop, 
         with served.context(name, stop, with_database=tool.name in WITH_DATABASE) as context:
             return _run(tool, arguments, context)
     except (ArgumentError, UserError, QueryError) as error:
-        return ToolResult(redact(str(error)), failed=True)
+        return ToolResult(printable(redact(str(error))), failed=True)
     except Exception:
         logger.exception("%s failed", tool.name)
         return ToolResult(prompts.say("mcp_internal"), failed=True)
+
+
+def kind(name: str) -> str:
+    """What a call needs: `ask` and `query` a connection, `read` only files."""
+    if name == "ask":
+        return "ask"
+    return "query" if name in WITH_DATABASE else "read"
 
 
 def database_of(call: Call) -> str | None:
@@ -138,23 +146,6 @@ def _schema(tool: Tool, databases: Sequence[str]) -> dict[str, Any]:
     return schema
 
 
-def _database(asked: Any, databases: Sequence[str]) -> str:
-    """The database a call means.
-
-    Raises:
-        UserError: it is none of those the client may see.
-    """
-    if asked is None and len(databases) == 1:
-        return databases[0]
-    known = ", ".join(databases)
-    if asked is None:
-        raise UserError(prompts.say("mcp_no_database", databases=known))
-    if not isinstance(asked, str) or asked not in databases:
-        near = did_you_mean(str(asked), databases)
-        raise UserError(prompts.say("mcp_unknown_database", name=repr(asked), near=near, databases=known))
-    return asked
-
-
 def _list_databases(served: Served, databases: Sequence[str]) -> ToolResult:
     entries = []
     for name in databases:
@@ -172,12 +163,10 @@ def _ask(question: str, name: str, call: Call, served: Served, stop: Stop, progr
     assert call.cell is not None
 
     def on_event(event: Event) -> None:
-        if stop.stopped:
-            raise KeyboardInterrupt  # what ends the loop and leaves a record: interrupted
         if isinstance(event, StepStarted):
             progress(f"step {event.step}")
         elif isinstance(event, ToolStarted):
-            progress(f"step {event.step}: {event.name}")
+            progress(f"step {event.step}: {framing.one_line(event.name)}")
 
     with served.one_question(name, stop) as workspace:
         outcome = ask(Asked(question, name, client=call.client), call.cell, workspace, on_event, served.say)

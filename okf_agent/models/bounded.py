@@ -41,6 +41,8 @@ def bounded(
         Timeout: `seconds` without a part, or `end`, have passed.
         KeyboardInterrupt: `cancelled` was set.
     """
+    if cancelled is not None and cancelled.is_set():
+        raise KeyboardInterrupt
     said: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
     left = threading.Event()
 

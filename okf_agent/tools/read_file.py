@@ -12,6 +12,9 @@ from okf_agent.bundles.reading import Reading
 from okf_agent.prompts import framing
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
 
+MAX_PATHS = 200
+"""Of one call. A path that is not there costs a look through all names for those near it."""
+
 
 def tool() -> Tool:
     """Reads files of the bundle, several at once."""
@@ -29,24 +32,24 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     paths = [p for p in dict.fromkeys(path.strip() for path in arguments["paths"]) if p]
     if not paths or context.bundle is None:
         return ToolResult(prompts.say("no_paths"), failed=True)
+    left_out = len(paths) - MAX_PATHS
     parts: list[str] = []
     files: list[str] = []
     data: list[dict[str, str]] = []
     failed = 0
-    for asked in paths:
+    for asked in paths[:MAX_PATHS]:
         found = reading.read(context.bundle, asked)
-        text = found.text
+        text = framing.beneath(found.text)
         if found.failed:
             failed += 1
         else:
-            if found.key in context.files:
-                text = prompts.say("file_known")
-            else:
-                text = _new(found, context)
+            text = prompts.say("file_known") if found.key in context.files else _new(found, context)
             context.files.add(found.key)
             files.append(found.path)
         parts.append(framing.under(found.path, text))
-        data.append({"path": found.path, "error" if found.failed else "text": text})
+        data.append({"path": framing.one_line(found.path), "error" if found.failed else "text": text})
+    if left_out > 0:
+        parts.append(prompts.say("paths_left_out", count=left_out, most=MAX_PATHS))
     return ToolResult("\n\n".join(parts), not files, tuple(files), failed, data={"files": data})
 
 

@@ -14,6 +14,8 @@ from okf_agent.tools import Context, Tool, ToolResult, arguments_of
 from okf_compiler.errors import UserError
 
 MAX_RESULTS = 8
+MAX_QUERY_CHARS = 2_000
+"""What is longer is no query; its beginning says enough."""
 
 
 def tool() -> Tool:
@@ -29,7 +31,7 @@ def tool() -> Tool:
 
 
 def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
-    query = printable(arguments["query"]).strip()
+    query = printable(arguments["query"]).strip()[:MAX_QUERY_CHARS]
     if not query or context.bundle is None:
         return ToolResult(prompts.say("no_query"), failed=True)
     try:
@@ -41,9 +43,15 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     if not found:
         return ToolResult(prompts.say("search_none"), data={"matches": []})
     key = "search_near" if found[0].near else "search_found"
-    matches = [{"path": m.path, "title": m.title, "line": m.line, "text": m.text, "near": m.near} for m in found]
+    matches = [_values(match) for match in found]
     text = prompts.say(key, results=framing.framed("results", "\n".join(map(entry, found))))
     return ToolResult(text, data={"matches": matches})
+
+
+def _values(match: Match) -> dict[str, Any]:
+    """The same for a program, which may show it to a model."""
+    title, text = framing.inside(match.title), framing.inside(match.text)
+    return {"path": match.path, "title": title, "line": match.line, "text": text, "near": match.near}
 
 
 def entry(match: Match) -> str:

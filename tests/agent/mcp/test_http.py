@@ -95,7 +95,7 @@ def test_the_sdk_s_client_has_one_session_and_one_record(shop: Workspace, guarde
             assert rows.structured_content["rows"] == [["52"]]
 
     run(talk)
-    wait_until((shop.root / "runs" / "runs.jsonl").exists, "the record is written when the session ends")
+    wait_until(lambda: (shop.root / "runs" / "runs.jsonl").exists() and shop.records(), "the session's record")
     (record,) = shop.records()
     assert record["client"] == "mcp tester 1.2, token alice"
     assert record["tool_calls"] == {"read_file": 1, "search": 1, "run_sql": 1}
@@ -143,7 +143,16 @@ HEADERS: list[tuple[dict[str, str], int]] = [
     (bearer("alice") | {"Origin": "null"}, 403),
     (bearer("alice") | {"Origin": "http://localhost.evil.example"}, 403),
     (bearer("alice") | {"Origin": "http://localhost:3000"}, 200),
+    (bearer("alice") | {"Origin": "http://[::1]:3000"}, 200),
+    (bearer("alice") | {"Origin": "HTTP://LOCALHOST"}, 200),
+    (bearer("alice") | {"Origin": "http://[::1"}, 403),
+    (bearer("alice") | {"Origin": "http://localhost@evil.example"}, 403),
     (bearer("alice") | {"Host": "rebound.example"}, 421),
+    (bearer("alice") | {"Host": "[::1]:8765"}, 200),
+    (bearer("alice") | {"Host": "LOCALHOST:1"}, 200),
+    (bearer("alice") | {"Host": "localhost."}, 421),
+    (bearer("alice") | {"Host": "me@localhost"}, 421),
+    (bearer("alice") | {"Host": "[::1"}, 421),
     (bearer("alice") | {"Host": "127.0.0.1.evil.example:80"}, 421),
     (bearer("alice") | {"Host": "localhost"}, 200),
     (bearer("alice") | {"Content-Length": "50000000"}, 413),
@@ -336,6 +345,8 @@ def test_a_server_that_is_stopped_in_mid_query_leaves_nothing(shop: Workspace) -
     [
         (["--http", "0.0.0.0:8765"], {}, "no token is set"),
         (["--http", "8765"], {}, "write an address and a port"),
+        (["--http", "nonsense", "--print-config", "claude"], {}, "write an address and a port"),
+        (["--http", "a..b:80"], {"OKF_MCP_TOKENS": "alice=long-enough-for-us-all"}, "cannot be listened on"),
         (["--http", "127.0.0.1:0"], {"OKF_MCP_TOKENS": "alice=short"}, "shorter than 16 characters"),
         (["--http", "127.0.0.1:0"], {"OKF_MCP_TOKENS": "no-name-but-long-enough"}, "must be name=token"),
         (["--http", "127.0.0.1:0", "--tokens", "nowhere"], {}, "cannot be read"),

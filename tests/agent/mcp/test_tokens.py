@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,31 @@ def test_a_token_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the token alice stands there twice") as caught:
         load(McpSection(), SERVED, file, {"OKF_MCP_TOKENS": "alice=alices-token-0123456"})
     assert "token-0123456" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("alice=alices-token-0123456 bob=alices-token-0123456", "bob and alice are the same token"),
+        ("alice=größe-größe-größe", "characters that no bearer token may have"),
+    ],
+)
+def test_a_token_that_tells_nobody_apart_or_cannot_be_sent_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UserError, match=said) as caught:
+        load(McpSection(), SERVED, None, {"OKF_MCP_TOKENS": text})
+    assert "0123456" not in str(caught.value)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are of POSIX")
+def test_a_file_of_tokens_that_others_can_read_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "tokens.txt"
+    file.write_text("carol=carols-token-01234567\n", encoding="utf-8")
+    for mode, told in ((0o644, True), (0o600, False)):
+        file.chmod(mode)
+        caplog.clear()
+        load(McpSection(), SERVED, file, {})
+        assert ("chmod 600" in caplog.text) == told
+        assert "carols-token" not in caplog.text
 
 
 def test_limits_slide_with_time() -> None:
