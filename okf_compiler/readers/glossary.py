@@ -212,6 +212,8 @@ def _rule(raw: _Raw, file: str, problems: list[Problem]) -> Rule | None:
     if not (facts.get("definition") or facts.get("description")):
         problem(f"{name}: has neither a definition nor a description, so it is not read")
         return None
+    if not facts.get("definition"):  # links are taken from what defines a rule, whatever its heading is called
+        facts["definition"] = facts.pop("description")
     return Rule(
         id=facts.get("id", ""),
         name=name.strip(),

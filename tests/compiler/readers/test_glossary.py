@@ -30,6 +30,8 @@ def glossary(folder: Path, text: str, name: str = "rules.yaml") -> Database:
         ("g.csv", "Name,Definition\nActive customer,ordered in 90 days\n"),
         ("g.csv", "sep=;\nterm;definition\nActive customer;ordered in 90 days\n"),
         ("g.csv", "Business term;Business rule\nActive customer;ordered in 90 days\n"),
+        ("g.csv", "Name,Description,Definition\nActive customer,ordered in 90 days,\n"),
+        ("g.yaml", "- name: Active customer\n  description: ordered in 90 days\n"),
     ],
 )
 def test_the_shapes_of_a_glossary(tmp_path: Path, name: str, text: str) -> None:
@@ -108,7 +110,7 @@ def test_an_entry_that_cannot_be_read_is_reported_and_reading_goes_on(tmp_path: 
 def test_a_column_that_is_not_read_is_one_problem_however_many_rules_fill_it(tmp_path: Path) -> None:
     text = "Term;What it means;Owner\nA;one;Ops\nB;two;Ops\n"
     database = glossary(tmp_path, text, "g.csv")
-    assert [(r.name, r.description) for r in database.rules] == [("A", "one"), ("B", "two")]
+    assert [(r.name, r.definition) for r in database.rules] == [("A", "one"), ("B", "two")]
     assert [str(p).rpartition("g.csv:")[2] for p in database.problems] == ["1: the column 'Owner' is not read"]
 
 
