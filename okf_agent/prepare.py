@@ -18,7 +18,7 @@ from okf_agent.engines import Server, reach
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
 from okf_compiler.errors import UserError
-from okf_compiler.settings import Documents, find_documents, list_databases, no_database
+from okf_compiler.settings import Documents, find_documents, list_databases
 
 Say = Callable[[str], None]
 """Told one line about each thing that is done, and nothing about what was there already."""
@@ -40,20 +40,6 @@ class Ready:
     """None where the database has no content: then nothing is run."""
     unsafe: tuple[str, ...] = ()
     """What the role can do beyond reading; questions are then refused unless the user insists."""
-
-
-def default_database(config: Config) -> str:
-    """The only database there is.
-
-    Raises:
-        UserError: there is none, or more than one to choose from.
-    """
-    known = list_databases(config.settings)
-    if len(known) == 1:
-        return next(iter(known))
-    if not known:
-        raise no_database(config.settings)
-    raise UserError(f"Which database? Choose one with --db: {', '.join(known)}.", status=2)
 
 
 def find_bundle(config: Config, name: str, given: Path | None, say: Say) -> tuple[Path, Documents | None]:

@@ -6,34 +6,35 @@ import importlib.util
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from okf_agent.commands.options import complete, configured, model_option
+from okf_agent.commands.options import complete, configured, model_option, say
+from okf_agent.mcp_server.print_config import CLIENTS
 
 if TYPE_CHECKING:
     from okf_agent.cell import Cell
     from okf_agent.config import Config
     from okf_agent.mcp_server.print_config import Way
 
-CLIENTS = ("claude", "cursor", "vscode", "codex", "goose")
-
 
 @click.command()
 @click.option(
     "--db", "names", multiple=True, metavar="DB", shell_complete=complete("databases"),
-    help="A database to serve, any number of times; without: mcp.databases, or every one that has a bundle.",
+    help="Serve this database, any number of times; without: mcp.databases, or every one that has a bundle.",
 )  # fmt: skip
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP at /mcp instead of standard input and output.")
-@click.option("--stateless", is_flag=True, help="HTTP without sessions: for several servers behind a balancer.")
+@click.option("--stateless", is_flag=True, help="Keep no HTTP sessions: for several servers behind a balancer.")
 @click.option(
     "--tokens", type=click.Path(path_type=Path), metavar="FILE",
-    help="Bearer tokens, a line each: name=token. OKF_MCP_TOKENS in the environment or .env has the same form.",
+    help="Take bearer tokens from FILE, a line each: name=token; OKF_MCP_TOKENS in the environment or .env too.",
 )  # fmt: skip
 @click.option("--ask/--no-ask", "with_ask", default=None, help="Offer the tool ask; without: where a model is set up.")
 @model_option
-@click.option("--print-config", type=click.Choice(CLIENTS), help="Print what to put into this client's configuration.")
+@click.option(
+    "--print-config", type=click.Choice([*CLIENTS]), help="Print what to put into this client's configuration."
+)
 def mcp(
     names: tuple[str, ...],
     http: str | None,
@@ -43,16 +44,20 @@ def mcp(
     model: str | None,
     print_config: str | None,
 ) -> None:
-    """Serve the bundles and the read-only database to any agent that speaks the Model Context Protocol."""
+    """Serve the bundles and the read-only database to any agent that speaks the Model Context Protocol.
+
+    Exit status: 2 for a wrong call or configuration, and where the extra `mcp` is not installed.
+    """
     from okf_compiler.errors import UserError
 
     if http is None and (stateless or tokens):
         raise click.UsageError("--stateless and --tokens go with --http HOST:PORT.")
+    config = configured()
     if print_config:
         from okf_agent.mcp_server.print_config import place, text
 
-        way = _way(configured(), names, http, tokens)
-        _say(f"For {place(print_config)}")
+        way = _way(config, names, http, tokens)
+        say(f"For {place(print_config)}")
         click.echo(text(print_config, way))
         return
     missing = [name for name in ("mcp", "uvicorn") if importlib.util.find_spec(name) is None]
@@ -62,7 +67,7 @@ def mcp(
             "pip install 'okf-sql-agent[mcp]' (in a checkout: uv sync --extra mcp).",
             status=2,
         )
-    _serve(configured(), names, http, stateless, tokens, _cell(configured(), model, with_ask))
+    _serve(config, names, http, stateless, tokens, _cell(config, model, with_ask))
 
 
 def _serve(
@@ -93,13 +98,13 @@ def _serve(
     if address:
         http_door.check_address(address[0], known)
     with Workspace(config) as workspace:
-        service = Service(Served(workspace, chosen, _say), cell, known)
+        service = Service(Served(workspace, chosen, say), cell, known)
         try:
             if address:
                 http_door.serve(service, *address, stateless=stateless)
             else:
                 if sys.stdin.isatty():
-                    _say("Waiting for a client on standard input; --print-config CLIENT shows how one starts this.")
+                    say("Waiting for a client on standard input; --print-config CLIENT shows how one starts this.")
                 stdio.serve(service)
         finally:
             service.close()
@@ -114,7 +119,7 @@ def _cell(config: Config, model: str | None, with_ask: bool | None) -> Cell | No
     if with_ask is False:
         return None
     try:
-        cell = choose_cell(config, model, None, _say if with_ask else lambda _line: None)
+        cell = choose_cell(config, model, None, say if with_ask else lambda _line: None)
     except UserError:
         if model or with_ask:
             raise
@@ -127,7 +132,8 @@ def _way(config: Config, names: tuple[str, ...], http: str | None, tokens: Path 
     """How a client gets to the server that the other options describe.
 
     Raises:
-        UserError: the workspace has no config.yaml, so that a client that starts the server cannot name it.
+        UserError: the address is none; the workspace has no config.yaml, so that a client that starts the server
+            cannot name it.
     """
     import os
 
@@ -145,7 +151,3 @@ def _way(config: Config, names: tuple[str, ...], http: str | None, tokens: Path 
     program = shutil.which("okf-agent", path=str(Path(sys.executable).parent)) or sys.argv[0]
     databases = [part for name in names for part in ("--db", name)]
     return Start(program, ["mcp", "--config", str(Path(file).resolve()), *databases])
-
-
-def _say(line: Any) -> None:
-    click.echo(line, err=True)

@@ -15,14 +15,14 @@ from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.mcp_server.pool import BUSY, Pool
 from okf_agent.models.arguments import QUOTED_CHARS, quote
-from okf_agent.prepare import Ready, Say, default_database, find_bundle
+from okf_agent.prepare import Ready, Say, find_bundle
 from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Context
 from okf_compiler import bundle as bundles
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.loaded import derived, loaded, stamp
-from okf_compiler.settings import list_databases
+from okf_compiler.settings import list_databases, only_database
 
 SHOWN = Cell(model="")
 """How the tools show things to a model that is not ours: as they do by default."""
@@ -245,7 +245,7 @@ def choose(config: Config, asked: Sequence[str]) -> list[str]:
     if names:
         return names
     with_bundle = [name for name in known if (config.settings.bundles / name / "index.md").is_file()]
-    return with_bundle or [default_database(config)]
+    return with_bundle or [only_database(config.settings)]
 
 
 def _known(config: Config) -> list[str]:
