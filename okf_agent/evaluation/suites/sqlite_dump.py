@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -139,9 +140,18 @@ def _type(connection: sqlite3.Connection, table: str, column: str, declared: str
     for words, kind, form in ((("DATE",), "date", _DAY), (("DATETIME", "TIMESTAMP"), "timestamp", _MOMENT)):
         texts = connection.execute(f"SELECT {_kept(column)} {place}") if declared in words and kinds == {"text"} else ()
         values = [text for (text,) in texts]
-        if values and all(form.fullmatch(text) for text in values):
+        if values and all(form.fullmatch(text) and _exists(text) for text in values):
             return kind
     return "text"
+
+
+def _exists(moment: str) -> bool:
+    """Whether a day or a moment is one: PostgreSQL takes no `0000-00-00` and no 30 February."""
+    try:
+        datetime.fromisoformat(moment)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_unique(connection: sqlite3.Connection, table: str, columns: Sequence[str]) -> bool:

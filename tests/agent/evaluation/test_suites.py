@@ -196,9 +196,12 @@ def test_sqlite_content_arrives_as_it_is(tmp_path: Path, postgres: Server) -> No
         CREATE TABLE Parent (Id INTEGER PRIMARY KEY, Name TEXT);
         INSERT INTO Parent VALUES (1, 'tab	quote''s back\\slash'), (2, ''), (3, NULL);
         CREATE TABLE child (id INTEGER PRIMARY KEY, parent_id INTEGER REFERENCES Parent (Id), "Free Meals %" REAL,
-                            mixed INTEGER, born DATE, odd DATE, seen DATETIME, raw BLOB, none_yet INTEGER);
-        INSERT INTO child VALUES (1, 1, 0.1, 7, '2024-01-31', '2024-01-31', '2024-01-31 10:00:00', x'00ff', NULL),
-                                 (2, 3, 1e20, 'x', '2024-02-29', 'soon', '2024-02-29 10:00:00.5', NULL, NULL);
+                            mixed INTEGER, born DATE, odd DATE, none DATE,
+                            seen DATETIME, raw BLOB, none_yet INTEGER);
+        INSERT INTO child VALUES (1, 1, 0.1, 7, '2024-01-31', '2024-01-31', '0000-00-00',
+                                  '2024-01-31 10:00:00', x'00ff', NULL),
+                                 (2, 3, 1e20, 'x', '2024-02-29', 'soon', '2023-02-29',
+                                  '2024-02-29 10:00:00.5', NULL, NULL);
         CREATE TABLE orphan (id INTEGER, parent_id INTEGER REFERENCES Parent (Id), PRIMARY KEY (id));
         INSERT INTO orphan VALUES (1, 99);""")  # fmt: skip
     dump = sqlite_dump.convert(source, tmp_path / "out" / "s.sql")
@@ -208,12 +211,13 @@ def test_sqlite_content_arrives_as_it_is(tmp_path: Path, postgres: Server) -> No
     assert postgres.admin is not None
     with Database(postgres.admin, "from_sqlite", DatabaseSection()) as database:
         child = database.run("SELECT * FROM child ORDER BY id")
-        assert child.columns == ("id", "parent_id", "free meals %", "mixed", "born", "odd", "seen", "raw", "none_yet")
-        assert child.types == ("bigint", "bigint", "double precision", "text", "date", "text",
+        assert child.columns == ("id", "parent_id", "free meals %", "mixed", "born", "odd", "none", "seen", "raw",
+                                 "none_yet")  # fmt: skip
+        assert child.types == ("bigint", "bigint", "double precision", "text", "date", "text", "text",
                                "timestamp without time zone", "bytea", "bigint")  # fmt: skip
         assert child.rows == (
-            ("1", "1", "0.1", "7", "2024-01-31", "2024-01-31", "2024-01-31 10:00:00", "\\x00ff", None),
-            ("2", "3", "1e+20", "x", "2024-02-29", "soon", "2024-02-29 10:00:00.5", None, None),
+            ("1", "1", "0.1", "7", "2024-01-31", "2024-01-31", "0000-00-00", "2024-01-31 10:00:00", "\\x00ff", None),
+            ("2", "3", "1e+20", "x", "2024-02-29", "soon", "2023-02-29", "2024-02-29 10:00:00.5", None, None),
         )
         names = database.run("SELECT name FROM parent ORDER BY id").rows
         assert names == (("tab\tquote's back\\slash",), ("",), (None,))
