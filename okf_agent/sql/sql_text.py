@@ -19,6 +19,8 @@ Kind = Literal["query", "explain", "show"]
 
 READS = ("SELECT", "VALUES", "TABLE", "WITH")
 WRITES = ("INSERT", "UPDATE", "DELETE", "MERGE")
+SYSTEM_SCHEMAS = ("", "pg_catalog", "information_schema")
+"""Where PostgreSQL's own functions are; in another schema, one that has the name of one of them is somebody's."""
 MAX_CHARS = 200_000
 
 _SPACE = r"[\s\ufeff\u200b\u2060]"
@@ -125,12 +127,12 @@ def refuse_functions(sql: str, foreign: Collection[str], allowed: Collection[str
     """
     may = {name.rsplit(".", 1)[-1].lower() for name in allowed}
     brought = False
-    for name in _called(sql):
+    for schema, name in _called(sql):
         if name in may:
             brought = True
         elif DENIED_FUNCTION.fullmatch(name):
             raise SqlTextError(f"The function {name}() does more than read tables. {NEVER}", never=True)
-        elif name in foreign:
+        elif name in foreign or schema not in SYSTEM_SCHEMAS:
             raise SqlTextError(
                 f"The function {name}() is not PostgreSQL's own, and only those named in database.allow_functions "
                 "may be called. Write what it does as a query.",
@@ -287,20 +289,22 @@ def _after_with(words: list[str]) -> str:
     return ""
 
 
-def _called(sql: str) -> list[str]:
-    """The names that stand before a bracket: functions, among other things.
+def _called(sql: str) -> list[tuple[str, str]]:
+    """The names that stand before a bracket, as (schema or "", name): functions, among other things.
 
     Raises:
         SqlTextError: a name in a form that cannot be read here.
     """
     names = []
-    for token, after in itertools.pairwise(significant(sql)):
+    found = significant(sql)
+    for here, (token, after) in enumerate(itertools.pairwise(found)):
         if token.name is None:
             continue
         if token.text[0] in "uU" and token.kind == "quoted" and after.text.upper() == "UESCAPE":
             raise SqlTextError("A name with UESCAPE is not taken. Write it as it is, in double quotes.")
         if after.text == "(":
-            names.append(token.name)
+            schema = found[here - 2].name if here > 1 and found[here - 1].text == "." else ""
+            names.append((schema or "", token.name))
     return names
 
 

@@ -133,6 +133,15 @@ def test_functions_that_people_brought_must_be_allowed_by_name() -> None:
     assert refuse_functions("SELECT crosstab(a)", {"crosstab"}, ("crosstab",)) is True
 
 
+@pytest.mark.parametrize("called", ["public.lower(a)", 'public . "lower" (a)', "SALES.lower/**/(a)"])
+def test_a_function_of_another_schema_is_not_postgresqls_own_whatever_its_name(called: str) -> None:
+    with pytest.raises(SqlTextError, match="not PostgreSQL's own"):
+        refuse_functions(f"SELECT {called} FROM t", (), ())
+    assert refuse_functions("SELECT public.lower(a) FROM t", (), ("public.lower",)) is True
+    own = "SELECT pg_catalog.lower(a), lower(t.a) FROM s.t AS x (a) WHERE x.a IN (1) AND s.t.b IN (SELECT 1)"
+    assert refuse_functions(own, (), ()) is False
+
+
 @given(st.text(alphabet=st.sampled_from("ab'\"$\\;-/*(\n éEU&\u00a01.")))
 def test_the_pieces_are_the_text(text: str) -> None:
     assert "".join(token.text for token in tokens(text)) == text
