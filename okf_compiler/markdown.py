@@ -11,7 +11,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r"^# ", re.MULTILINE)
 _ESCAPED = re.compile(r"([\\`\[\]])")
 _CELL = re.compile(r"(?<!\\)\|")
-CODE = re.compile(r"(?P<fence>`+) ?(?P<code>.+?) ?(?P=fence)(?!`)")
+CODE = re.compile(r"(?<!`)(?P<fence>`+)(?!`) ?(?P<code>.+?) ?(?<!`)(?P=fence)(?!`)")
 LINK = re.compile(
     r"(?<!!)\[(?P<title>(?:\\.|[^\[\]\\\n])*)\]"
     r"\((?P<angle><)?(?P<path>/(?(angle)[^<>#\n]*|[^()\s<>#]*)\.md)(?:#[^()\s<>]*)?>?\)"

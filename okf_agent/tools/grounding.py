@@ -14,7 +14,7 @@ NUMBER = re.compile(
 )
 """A number as a sentence writes it. One glued to a name (`tier2`, `HUB_17`) is part of that name."""
 SEEN = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
-LIST_MARK = re.compile(r"^\s*\(?\d{1,2}[.)]\s", re.MULTILINE)
+LIST_MARK = re.compile(r"^[^\S\n]*\(?\d{1,2}[.)]\s", re.MULTILINE)
 SCALES = {
     "thousand": Decimal(10**3),
     "k": Decimal(10**3),

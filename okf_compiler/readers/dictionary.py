@@ -44,7 +44,7 @@ ASIDE = ("known", "to do")
 _SPARE = ("description", "label", "values", "example", "unit")
 """Facts that a meaning can carry in words, so that a second header for one loses nothing."""
 _YES = frozenset(["y", "yes", "true", "t", "1", "x", "ja", "j", "oui", "si", "null", "nullable", "optional"])
-_RULE = re.compile(r"[\s|]*|[\s|]*:?[-=+]{2,}[-=+:]*[\s|]*")
+_RULE = re.compile(r"[\s|]*|[\s|]*:?[-=+]{2}[-=+:]*[\s|]*")
 """A line between a header and its rows, as markdown and terminals draw it."""
 _NO = frozenset(["n", "no", "false", "f", "0", "nein", "non", "not", "notnull", "required", "mandatory", "nonnull"])
 _TARGET = re.compile(r"^(?:(?P<schema>[^.\s()]+)\.)?(?P<table>[^.()]+?)\s*(?:\.|\(\s*)(?P<column>[^.()]+?)\s*\)?$")

@@ -16,8 +16,10 @@ from okf_agent.models.written_calls import calls_in_text
 from okf_agent.models.written_sql import sql_in_text
 from okf_agent.tools import read_file
 from okf_agent.tools.grounding import Evidence
+from okf_compiler import markdown
 from okf_compiler.console import without_passwords
 from okf_compiler.linking import rule_names
+from okf_compiler.readers import dictionary
 
 SECONDS = 5.0
 """Of processor time for 100,000 characters: a hundred times what it takes, a hundredth of what it would."""
@@ -49,6 +51,11 @@ HOSTILE: list[tuple[str, Callable[[str], object], str]] = [
     ("fences", sql_in_text, "```\n" * 25_000),
     ("an answer of numbers", numbers, "".join(f"{number}.5 " for number in range(30_000, 44_000))),
     ("an answer of digits", numbers, "9" * 100_000 + " million"),
+    ("an answer of line ends", numbers, "\n" * 100_000),
+    ("backticks", markdown.codes, "`" * 100_000),
+    ("backticks in runs", markdown.codes, "".join("`" * length + "a" for length in range(440))),
+    ("a line of dashes", dictionary._RULE.fullmatch, "-" * 100_000 + "!"),
+    ("spaces at the beginning", rule_names._DEFINES.match, " " * 100_000),
     ("one word in an error", without_passwords, "a" * 100_000),
     ("capitals in brackets", rule_names._ABBREVIATION.fullmatch, "A" * 100_000 + "!"),
     ("capitals at the beginning", rule_names._DEFINES.match, "A" * 100_000 + "!"),
