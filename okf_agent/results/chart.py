@@ -60,11 +60,13 @@ def draw(drawn: Bars, width: int, *, ascii_only: bool = False) -> Iterator[Text]
     label_width = min(MAX_LABEL, max(map(cell_len, drawn.labels)), max(8, width // 3))
     number_width = max(map(cell_len, drawn.texts))
     room = max(4, min(60, width - label_width - number_width - 4))
-    low, high = min(0.0, *drawn.values), max(0.0, *drawn.values)
+    most = max(map(abs, drawn.values))
+    values = [value / most for value in drawn.values]  # a float may hold neither the span of large ones nor its inverse
+    low, high = min(0.0, *values), max(0.0, *values)
     scale = room / (high - low)
     left = round(-low * scale)
     yield Text(f"{' ' * label_width}  {inert(drawn.name)}"[:width], "dim")
-    for label, value, text in zip(drawn.labels, drawn.values, drawn.texts, strict=True):
+    for label, value, text in zip(drawn.labels, values, drawn.texts, strict=True):
         if cell_len(label) > label_width:
             label = set_cell_size(label, label_width - 1) + ("~" if ascii_only else "…")
         line = Text(set_cell_size(label, label_width) + "  ")

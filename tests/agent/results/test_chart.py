@@ -68,6 +68,14 @@ def test_bars_below_zero_end_at_the_axis() -> None:
     assert "█" not in nothing
 
 
+@pytest.mark.parametrize("large", ["1.7e308", "5e-324", "1e-310", "1e300"])
+def test_numbers_at_the_ends_of_what_a_float_holds_have_their_bars(large: str) -> None:
+    found = bars(result({"city": "text", "n": "double precision"}, [("a", large), ("b", f"-{large}")]))
+    assert found is not None
+    up, down = (line.plain for line in [*draw(found, 80)][1:])
+    assert up.count("█") == down.count("█") > 10
+
+
 def test_labels_are_inert() -> None:
     drawn = bars(result({"city": "text", "n": "integer"}, [("\x1b[31mred", "1"), (None, "2")]))
     assert drawn
