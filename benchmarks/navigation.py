@@ -177,7 +177,7 @@ def mode(name: str, *, led: bool = False) -> Way:
 
 
 def _plain(_question: str, _sources: Sources) -> Knowledge:
-    return Knowledge("bundle", (PLAIN,), (read_file.tool(),))
+    return Knowledge((PLAIN,), (read_file.tool(),))
 
 
 WAYS = (mode("bundle"), mode("bundle", led=True), Way("plain", _plain, batch=1), mode("raw"))

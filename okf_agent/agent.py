@@ -357,7 +357,7 @@ def first_messages(question: Question, knowledge: Knowledge, context: Context) -
     asked for, everything is one message, and what is the same for many questions stands at its beginning.
     """
     knows = "\n\n".join(knowledge.sections)
-    text = f"{question.text}\n\n{knowledge.hints}" if knowledge.hints else question.text
+    text = f"{question.text}\n\n{knowledge.signposts}" if knowledge.signposts else question.text
     if knowledge.reply == "sql":
         content = prompts.say("content_none_sql") if context.database is None else ""
         asked = prompts.load(

@@ -36,7 +36,6 @@ class Sources:
 class Knowledge:
     """What a mode puts into a run."""
 
-    mode: str
     sections: tuple[str, ...]
     """Parts of the instructions, in order."""
     tools: tuple[Tool, ...] = ()
@@ -45,7 +44,7 @@ class Knowledge:
     """`tools`: steps with tool calls. `sql`: one reply with the SQL, and one repair round."""
     grounds: tuple[str, ...] = ()
     """The sections whose numbers an answer may use: rules are, an index and what was measured are not."""
-    hints: str = ""
+    signposts: str = ""
     """What stands after the question: knowledge that was chosen for it."""
     prompt: str = "pack.md"
     """Of a reply with SQL: the file of the one message, which takes the sections and the question."""

@@ -15,7 +15,7 @@ from okf_compiler.errors import UserError
 
 
 def prepare(question: str, sources: Sources) -> Knowledge:
-    """The root index as a section, the question's matches as hints, and read_file.
+    """The root index as a section, the question's signposts, and read_file.
 
     Raises:
         UserError: there is no bundle, or it cannot be read.
@@ -29,5 +29,5 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     if index.failed:
         raise UserError(f"The index of the bundle {sources.bundle} cannot be read: {index.text}")
     section = prompts.load("bundle.md", index=framing.inside(index.text))
-    hints = signposts.for_question(question, sources.bundle) if sources.cell.signposts else ""
-    return Knowledge("bundle", (section,), (read_file.tool(),), hints=hints)
+    found = signposts.for_question(question, sources.bundle) if sources.cell.signposts else ""
+    return Knowledge((section,), (read_file.tool(),), signposts=found)

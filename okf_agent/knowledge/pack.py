@@ -57,10 +57,8 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     sections = write.sections(writer, chosen.tables, chosen.rules, named)
     rules = tuple(section for section in sections if section.startswith("<rules>"))
     first = [s for s in sections if not (form.rules_last and s.startswith(("<rules>", "<values>")))]
-    hints = "\n\n".join(section for section in sections if section not in first)
-    return Knowledge(
-        "pack", tuple(first), reply="sql", grounds=rules, hints=hints, prompt=form.prompt, repair=cell.repair
-    )
+    last = "\n\n".join(section for section in sections if section not in first)
+    return Knowledge(tuple(first), reply="sql", grounds=rules, signposts=last, prompt=form.prompt, repair=cell.repair)
 
 
 def _named(question: str, sources: Sources) -> list[Named]:

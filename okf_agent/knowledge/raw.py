@@ -28,7 +28,7 @@ def prepare(_question: str, sources: Sources) -> Knowledge:
         meanings=framing.inside(_text(documents.meanings)),
         rules=framing.inside(_text(documents.rules)),
     )
-    return Knowledge("raw", (section,), grounds=(section,))
+    return Knowledge((section,), grounds=(section,))
 
 
 def _text(document: Path) -> str:

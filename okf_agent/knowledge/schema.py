@@ -41,7 +41,7 @@ def prepare(_question: str, sources: Sources) -> Knowledge:
             "Ask with --knowledge bundle."
         )
     section = prompts.load("schema.md", schema=framing.inside("\n\n".join(map(create_table, tables))))
-    return Knowledge("schema", (section,))
+    return Knowledge((section,))
 
 
 def create_table(table: TableCard) -> str:

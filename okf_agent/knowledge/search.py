@@ -18,7 +18,7 @@ from okf_compiler.errors import UserError
 
 
 def prepare(question: str, sources: Sources) -> Knowledge:
-    """What the bundle holds in a line a folder, the question's signposts as hints, search and read_file.
+    """What the bundle holds in a line a folder, the question's signposts, search and read_file.
 
     Raises:
         UserError: there is no bundle, or it cannot be read.
@@ -29,8 +29,8 @@ def prepare(question: str, sources: Sources) -> Knowledge:
             f"`okf-compiler compile {sources.database}`, or ask with --knowledge raw."
         )
     section = prompts.load("search.md", folders=framing.one_line(_folders(bundles.files(sources.bundle))))
-    hints = signposts.for_question(question, sources.bundle) if sources.cell.signposts else ""
-    return Knowledge("search", (section,), (search.tool(), read_file.tool()), hints=hints)
+    found = signposts.for_question(question, sources.bundle) if sources.cell.signposts else ""
+    return Knowledge((section,), (search.tool(), read_file.tool()), signposts=found)
 
 
 def _folders(files: Iterable[str]) -> str:

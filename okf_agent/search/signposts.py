@@ -39,7 +39,7 @@ def for_question(question: str, bundle: Path) -> str:
         return ""
     lines = [f"* [{c.title}]({c.path}) - {c.description}" for c in (concepts[id] for id in found)]
     lines += [f"* [{c.title}]({c.path})" for c in (concepts[id] for id in tables(found, concepts))]
-    return prompts.load("matches.md", entries=framing.inside(reading.brief("\n".join(lines))))
+    return prompts.load("signposts.md", entries=framing.inside(reading.brief("\n".join(lines))))
 
 
 def matches(ranked: Sequence[tuple[str, float]], concepts: Mapping[str, Concept]) -> list[str]:

@@ -333,7 +333,7 @@ def test_many_runs_at_once_do_not_mix(ask: Asker) -> None:
 
 # One reply with SQL.
 
-PACK = Knowledge("pack", ("CREATE TABLE hubs (id integer, used numeric)",), reply="sql")
+PACK = Knowledge(("CREATE TABLE hubs (id integer, used numeric)",), reply="sql")
 
 
 def test_one_reply_with_sql_is_an_answer_made_of_its_rows(ask: Asker) -> None:
@@ -396,7 +396,7 @@ def test_a_reply_goes_back_with_the_fact(ask: Asker, reply: str, fact: str) -> N
 def test_a_count_that_was_measured_is_no_answer(ask: Asker) -> None:
     """A pack shows row counts; an answer that repeats one, without a query, is marked."""
     section = "<tables>\nCREATE TABLE hubs ( -- 4,711 rows\n);\n</tables>"
-    ask.knowledge = Knowledge("pack", (section, "<rules>\n- Busy: used > 80\n</rules>"), reply="sql",
+    ask.knowledge = Knowledge((section, "<rules>\n- Busy: used > 80\n</rules>"), reply="sql",
                               grounds=("<rules>\n- Busy: used > 80\n</rules>",))  # fmt: skip
     with Endpoint(
         [text("There are 4,711 hubs; busy is above 80."), text("There are 4,711 hubs; busy is above 80.")]

@@ -40,9 +40,9 @@ def test_a_bundle_brings_its_root_index_and_a_tool(tmp_path: Path) -> None:
 
 def test_a_question_comes_with_the_tables_that_its_rules_need() -> None:
     bundle = Path(__file__).parents[2] / "bundles" / "compiled" / "shop"
-    hints = prepare("bundle", "How many active customers do we have?", Sources("shop", bundle=bundle)).hints
-    assert "* /knowledge/active-customer.md - Who counts as an active customer\n" in hints
-    assert re.search(r"^\* /tables/orders\.md$", hints, re.MULTILINE)
+    found = prepare("bundle", "How many active customers do we have?", Sources("shop", bundle=bundle)).signposts
+    assert "* /knowledge/active-customer.md - Who counts as an active customer\n" in found
+    assert re.search(r"^\* /tables/orders\.md$", found, re.MULTILINE)
 
 
 def test_a_bundle_without_an_index_gets_one_made(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def test_prepare_gives_one_reply_with_sql(zoo: Path) -> None:
     sources = Sources("zoo", bundle=zoo, cell=Cell("local", "pack", repair=False))
     knowledge = prepare("pack", "How many heavy animals are there?", sources)
     assert MODES["pack"] is pack.prepare
-    assert (knowledge.mode, knowledge.reply, knowledge.tools, knowledge.repair) == ("pack", "sql", (), False)
+    assert (knowledge.reply, knowledge.tools, knowledge.repair) == ("sql", (), False)
     assert knowledge.prompt == "pack_small.md"
     assert "body_mass_kg numeric" in "\n".join(knowledge.sections)
     assert "body_mass_kg over 500" in "\n".join(knowledge.grounds)
@@ -281,9 +281,9 @@ def test_prepare_gives_one_reply_with_sql(zoo: Path) -> None:
 def test_a_small_model_reads_rules_and_values_behind_the_question(zoo: Path) -> None:
     question = "How many heavy animals are there?"
     small = prepare("pack", question, Sources("zoo", bundle=zoo, cell=Cell("local", "pack")))
-    assert small.hints.startswith("<rules>") and "<rules>" not in "\n".join(small.sections)
+    assert small.signposts.startswith("<rules>") and "<rules>" not in "\n".join(small.sections)
     large = prepare("pack", question, Sources("zoo", bundle=zoo, cell=Cell("x", "pack")))
-    assert not large.hints and "<rules>" in "\n".join(large.sections)
+    assert not large.signposts and "<rules>" in "\n".join(large.sections)
 
 
 def test_without_a_bundle_the_message_says_how_to_make_one(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def _pack(zoo: Path, measured: Path, question: str = QUESTION, hide: tuple[str, 
 
 
 def _text(knowledge: Knowledge) -> str:
-    return "\n".join(filter(None, (*knowledge.sections, knowledge.hints)))
+    return "\n".join(filter(None, (*knowledge.sections, knowledge.signposts)))
 
 
 def test_what_was_measured_stands_beside_columns_and_joins(zoo: Path, measured: Path) -> None:

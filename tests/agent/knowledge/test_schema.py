@@ -71,7 +71,7 @@ def test_tables_with_keys_and_nothing_said_of_them(tmp_path: Path) -> None:
     (section,) = knowledge.sections
     assert section.split("<schema>\n")[1] == f"{DDL}\n</schema>"
     assert "SECRET" not in section and "Heavy" not in section
-    assert (knowledge.tools, knowledge.reply, knowledge.hints) == ((), "tools", "")
+    assert (knowledge.tools, knowledge.reply, knowledge.signposts) == ((), "tools", "")
 
 
 def test_every_table_column_and_key_of_the_shop_is_there() -> None:

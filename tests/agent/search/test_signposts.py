@@ -78,7 +78,7 @@ def test_matches_find_the_rules_that_questions_of_the_shop_need() -> None:
 def test_signposts_stand_in_both_modes_and_can_be_switched_off() -> None:
     question = "What was our late share in May?"
     for mode in ("bundle", "search"):
-        shown = prepare(mode, question, Sources("shop", bundle=SHOP)).hints
+        shown = prepare(mode, question, Sources("shop", bundle=SHOP)).signposts
         assert "* /knowledge/late-share.md - " in shown and "* /knowledge/late-delivery.md - " in shown
-        assert prepare(mode, question, Sources("shop", bundle=SHOP, cell=Cell("", signposts=False))).hints == ""
-        assert prepare(mode, "hi", Sources("shop", bundle=SHOP)).hints == ""
+        assert prepare(mode, question, Sources("shop", bundle=SHOP, cell=Cell("", signposts=False))).signposts == ""
+        assert prepare(mode, "hi", Sources("shop", bundle=SHOP)).signposts == ""
