@@ -14,7 +14,8 @@ NUMBER = re.compile(
 )
 """A number as a sentence writes it. One glued to a name (`tier2`, `HUB_17`) is part of that name."""
 SEEN = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
-LIST_MARK = re.compile(r"^[^\S\n]*\(?\d{1,2}[.)]\s", re.MULTILINE)
+LIST_MARK = re.compile(r"^[^\S\n]*\(?(?P<number>\d{1,2})[.)](?=[^\S\n]+\S)", re.MULTILINE)
+"""What may be the mark of an item in a list: a text stands behind it."""
 SCALES = {
     "thousand": Decimal(10**3),
     "k": Decimal(10**3),
@@ -70,9 +71,10 @@ class Evidence:
         >>> evidence.missing("HUB-17 uses 45.67%, 1.23 million in all, and 3,000 more")
         ('3,000',)
         """
+        items = len(LIST_MARK.findall(answer))  # `12. customers are late` is one line, and no twelfth item
+        answer = LIST_MARK.sub(lambda mark: " " if int(mark["number"]) <= items else mark.group(), answer)
         for name in sorted(self._names, key=len, reverse=True):
             answer = answer.replace(name, " ")
-        answer = LIST_MARK.sub(" ", answer)
         seen = sorted(self._numbers)
         with localcontext(_WIDE):
             found = [m for m in NUMBER.finditer(answer) if not m["ordinal"] and not _is_among(m, seen)]

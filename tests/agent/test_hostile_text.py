@@ -115,3 +115,18 @@ def test_no_part_of_a_key_is_left_where_an_error_is_cut(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("before", ["", "1", "a.", "-", "see:"])
 def test_a_password_is_hidden_whatever_stands_before_its_url(before: str) -> None:
     assert "s3cret" not in without_passwords(f"{before}postgresql://ann:s3cret@db/shop")
+
+
+@pytest.mark.parametrize(
+    ("answer", "missing"),
+    [
+        ("42.\nSo many are late.", ("42",)),
+        ("42. ", ("42",)),
+        ("12. customers are late", ("12",)),
+        ("1. Ann\n2. Bob", ()),
+        (" (1) Ann\n (2) Bob\n 17) is the sum", ("17",)),
+        ("1. Ann has 5\n\n2. Bob\n3) Cid", ("5",)),
+    ],
+)
+def test_a_number_that_begins_a_line_is_a_mark_only_in_a_list(answer: str, missing: tuple[str, ...]) -> None:
+    assert Evidence().missing(answer) == missing
