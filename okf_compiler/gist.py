@@ -39,7 +39,9 @@ _EMPTY = re.compile(
 _OPEN_ENDED = re.compile(
     r"(?:of|the|an?|for|to|in|and|or|with|by|on|it|that|was|is|as|at|from|its|their)", re.IGNORECASE
 )
-_TAIL = re.compile(r"\s+(?:in|within|of|from|on) (?:the|this) .*$|\s+(?:record|entry|row|table)s?$", re.IGNORECASE)
+_TAIL = re.compile(
+    r"(?<!\s)\s+(?:in|within|of|from|on) (?:the|this) .*$|(?<!\s)\s+(?:record|entry|row|table)s?$", re.IGNORECASE
+)
 _KEY = re.compile(r"\b(?:primary key|foreign key|referenc\w+|FK\b|PK\b|identif\w+)", re.IGNORECASE)
 
 

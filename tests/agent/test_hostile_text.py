@@ -16,7 +16,7 @@ from okf_agent.models.written_calls import calls_in_text
 from okf_agent.models.written_sql import sql_in_text
 from okf_agent.tools import read_file
 from okf_agent.tools.grounding import Evidence
-from okf_compiler import markdown
+from okf_compiler import gist, markdown, validate
 from okf_compiler.console import without_passwords
 from okf_compiler.linking import rule_names
 from okf_compiler.readers import dictionary
@@ -56,6 +56,9 @@ HOSTILE: list[tuple[str, Callable[[str], object], str]] = [
     ("backticks in runs", markdown.codes, "".join("`" * length + "a" for length in range(440))),
     ("a line of dashes", dictionary._RULE.fullmatch, "-" * 100_000 + "!"),
     ("spaces at the beginning", rule_names._DEFINES.match, " " * 100_000),
+    ("a name before an address", validate._PASSWORD.search, "a." * 50_000),
+    ("footnotes without an end", validate._CITES.search, "[^" * 50_000),
+    ("spaces in a meaning", gist._TAIL.search, "a" + " " * 100_000 + "b"),
     ("one word in an error", without_passwords, "a" * 100_000),
     ("capitals in brackets", rule_names._ABBREVIATION.fullmatch, "A" * 100_000 + "!"),
     ("capitals at the beginning", rule_names._DEFINES.match, "A" * 100_000 + "!"),
