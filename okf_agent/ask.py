@@ -11,7 +11,7 @@ from typing import Any
 
 from okf_agent import agent, knowledge, llm
 from okf_agent.bundles import measured
-from okf_agent.cell import Cell
+from okf_agent.cell import KNOWLEDGE, Cell
 from okf_agent.config import Config, Price
 from okf_agent.models import local_model
 from okf_agent.models.providers import LOCAL
@@ -236,7 +236,7 @@ def _run(
     config = workspace.config
     llm.start_import()  # takes seconds, so it goes on while the database gets ready
     ready = workspace.ready(asked.database, say)
-    read = bundle_hash(ready.bundle) if cell.knowledge in knowledge.READ_BUNDLE else None
+    read = bundle_hash(ready.bundle) if KNOWLEDGE[cell.knowledge].reads_bundle else None
     recorder.update(bundle_hash=read, unsafe_role=bool(ready.unsafe))
     sources = sources_of(config, asked.database, ready.documents, ready.bundle, cell, say)
     text = f"{asked.text}\n\n{asked.hint}" if cell.hints and asked.hint else asked.text

@@ -12,14 +12,26 @@ from okf_compiler.errors import UserError, did_you_mean
 if TYPE_CHECKING:
     from okf_agent.config import Config
 
-KNOWLEDGE: Mapping[str, str] = {
-    "bundle": "read the bundle, file by file",
-    "search": "search the bundle, and read what is found",
-    "raw": "paste the three documents",
-    "schema": "the tables and their keys alone: no meanings, no rules",
-    "pack": "one prompt with what the question needs, and one reply",
+
+@dataclass(frozen=True)
+class Mode:
+    """A way of giving a model knowledge."""
+
+    help: str
+    reads_bundle: bool = False
+    """A run's record names the bundle's content."""
+    opens_files: bool = False
+    """The model chooses which concepts it reads, so that a run says which it opened and which it missed."""
+
+
+KNOWLEDGE: Mapping[str, Mode] = {
+    "bundle": Mode("read the bundle, file by file", reads_bundle=True, opens_files=True),
+    "search": Mode("search the bundle, and read what is found", reads_bundle=True, opens_files=True),
+    "raw": Mode("paste the three documents"),
+    "schema": Mode("the tables and their keys alone: no meanings, no rules", reads_bundle=True),
+    "pack": Mode("one prompt with what the question needs, and one reply", reads_bundle=True),
 }
-"""The ways of giving a model knowledge, and what help says of each; okf_agent.knowledge.MODES does them."""
+"""All of them, by name; the file of that name in okf_agent/knowledge/ does it."""
 SWITCHES = ("profiles", "rules", "values", "repair", "signposts")
 """What `--without` turns off: what is on unless config.yaml says otherwise."""
 LOCAL_MODE = "pack"
@@ -87,6 +99,11 @@ def cell_from(values: Mapping[str, Any]) -> Cell:
     if not values.get("model"):
         raise UserError("A cell needs a model: a LiteLLM name, or local.", status=2)
     return Cell(**values)
+
+
+def opens_files(mode: object) -> bool:
+    """Whether a record's mode is one whose model chooses what it reads; an MCP client's is not known."""
+    return isinstance(mode, str) and mode in KNOWLEDGE and KNOWLEDGE[mode].opens_files
 
 
 def check_knowledge(name: str) -> None:

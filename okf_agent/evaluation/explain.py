@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from okf_agent.cell import opens_files
 from okf_agent.config import Config
 from okf_agent.evaluation import gold, suites
-from okf_agent.evaluation.misses import READING_MODES, Miss, case_of, classify
+from okf_agent.evaluation.misses import Miss, case_of, classify
 from okf_agent.evaluation.navigation import Navigation, Needed, navigate, needed_concepts
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.prepare import Say
@@ -32,7 +33,7 @@ class Explainer:
     def navigation(self, run: Mapping[str, Any]) -> Navigation | None:
         """How a run moved through its bundle; None where the model opens nothing, or what it needs is not known."""
         answer = self.answers.get(str(run["task_id"]))
-        if answer is None or run.get("mode") not in READING_MODES:
+        if answer is None or not opens_files(run.get("mode")):
             return None
         needed = self._needed(run, answer)
         return navigate(run, needed) if needed != Needed() else None

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from okf_agent.cell import opens_files
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.navigation import Needed
 from okf_agent.evaluation.sql_shape import Condition, Shape, parse
 from okf_agent.evaluation.verdict import Difference
 
 LIMITS = ("step_limit", "time_limit", "token_limit", "cost_limit", "no_tool_calls")
-READING_MODES = ("bundle", "search")
-"""Modes in which the model chooses what it reads."""
 FORGIVEN: Mapping[Difference, str] = {
     "column order": "wrong output columns",
     "extra columns": "wrong output columns",
@@ -171,7 +170,7 @@ def _form(case: Case) -> str | Miss:
 
 
 def _not_opened(case: Case) -> str:
-    if case.record.get("mode") not in READING_MODES:
+    if not opens_files(case.record.get("mode")):
         return ""
     closed = [path for path in case.rules if path not in (case.record.get("files_opened") or ())]
     return f"never opened {_list(closed)}" if closed else ""

@@ -114,8 +114,8 @@ class Session:
 
     def use_knowledge(self, name: str) -> None:
         if not name:
-            for each, text in KNOWLEDGE.items():
-                self.out.print(Text(f"{'*' if each == self.mode else ' '} {each:<8}{text}"))
+            for each, known in KNOWLEDGE.items():
+                self.out.print(Text(f"{'*' if each == self.mode else ' '} {each:<8}{known.help}"))
             return
         cell = replace(self.cell, knowledge=name)
         cell.check()

@@ -1,15 +1,15 @@
-"""How a question gets its knowledge, one mode a file. A new mode is one file and one line in `MODES`."""
+"""How a question gets its knowledge, one mode a file: a new one is a file here and its line in `cell.KNOWLEDGE`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from okf_agent.cell import Cell
+from okf_agent.cell import KNOWLEDGE, Cell, check_knowledge
 from okf_agent.tools import Tool, find_value
-from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import Documents
 
 
@@ -62,8 +62,7 @@ def prepare(mode: str, question: str, sources: Sources) -> Knowledge:
     Raises:
         UserError: there is no such mode, or one of its sources is missing or unreadable.
     """
-    if mode not in MODES:
-        raise UserError(f"There is no knowledge mode {mode!r}{did_you_mean(mode, MODES)}", status=2)
+    check_knowledge(mode)
     prepared = MODES[mode](question, sources)
     if sources.cell.find_value and prepared.reply == "tools" and find_value.offered(sources.values):
         return replace(prepared, tools=(*prepared.tools, find_value.tool()))
@@ -71,14 +70,4 @@ def prepare(mode: str, question: str, sources: Sources) -> Knowledge:
 
 
 # At the end, because the modes use the classes above.
-from okf_agent.knowledge import bundle, pack, raw, schema, search  # noqa: E402
-
-MODES: dict[str, Prepare] = {
-    "bundle": bundle.prepare,
-    "pack": pack.prepare,
-    "raw": raw.prepare,
-    "schema": schema.prepare,
-    "search": search.prepare,
-}
-READ_BUNDLE = frozenset({"bundle", "search", "pack", "schema"})
-"""The modes that read the bundle, so that a run's record names its content."""
+MODES: Mapping[str, Prepare] = {name: import_module(f"{__name__}.{name}").prepare for name in KNOWLEDGE}

@@ -11,12 +11,7 @@ from support.workspace import ACTIVE, QUESTION, Workspace
 
 from okf_agent.cell import KNOWLEDGE, SWITCHES, Cell, cell_from, choose_cell, configured_cell
 from okf_agent.config import load_config
-from okf_agent.knowledge import MODES
 from okf_compiler.errors import UserError
-
-
-def test_every_mode_has_its_line_of_help() -> None:
-    assert set(KNOWLEDGE) == set(MODES)
 
 
 def test_settings_are_everything_but_the_name() -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from support import hubs
 
+import okf_agent.knowledge
 from okf_agent import prompts
+from okf_agent.cell import KNOWLEDGE, opens_files
 from okf_agent.knowledge import MODES, Sources, prepare
 from okf_compiler.errors import UserError
 from okf_compiler.settings import Documents
+
+SHOP = Path(__file__).parents[2] / "bundles" / "compiled" / "shop"
 
 
 @pytest.fixture
@@ -27,6 +32,7 @@ def documents(tmp_path: Path) -> Documents:
     return Documents("hubs", tmp_path, *(folder / f"hubs_{n}" for n in NAMES), dump=None)
 
 
+NO_MODES = {"__init__"}
 NAMES = ("schema.txt", "column_meaning_base.json", "kb.jsonl")
 
 
@@ -39,8 +45,7 @@ def test_a_bundle_brings_its_root_index_and_a_tool(tmp_path: Path) -> None:
 
 
 def test_a_question_comes_with_the_tables_that_its_rules_need() -> None:
-    bundle = Path(__file__).parents[2] / "bundles" / "compiled" / "shop"
-    found = prepare("bundle", "How many active customers do we have?", Sources("shop", bundle=bundle)).signposts
+    found = prepare("bundle", "How many active customers do we have?", Sources("shop", bundle=SHOP)).signposts
     assert "* /knowledge/active-customer.md - Who counts as an active customer\n" in found
     assert re.search(r"^\* /tables/orders\.md$", found, re.MULTILINE)
 
@@ -76,8 +81,23 @@ def test_what_cannot_be_read_is_told_with_its_name(documents: Documents, tmp_pat
         prepare("bundel", "?", Sources("hubs"))
 
 
-def test_modes_are_known_by_the_names_of_the_record() -> None:
-    assert {"bundle", "raw"} <= set(MODES)
+def test_a_mode_is_a_file_and_its_line_in_the_table() -> None:
+    files = {path.stem for path in Path(str(okf_agent.knowledge.__file__)).parent.glob("*.py")}
+    assert files - NO_MODES == set(KNOWLEDGE) == set(MODES)
+    assert all(mode.help for mode in KNOWLEDGE.values())
+
+
+@pytest.mark.parametrize("mode", KNOWLEDGE)
+def test_the_table_says_what_a_mode_reads_and_lets_be_read(mode: str, documents: Documents) -> None:
+    tools = {tool.name for tool in prepare(mode, "?", Sources("hubs", documents, SHOP)).tools}
+    assert ("read_file" in tools) == KNOWLEDGE[mode].opens_files == opens_files(mode)
+    alone = pytest.raises(UserError, match="okf-compiler compile hubs")
+    with alone if KNOWLEDGE[mode].reads_bundle else nullcontext():
+        prepare(mode, "?", Sources("hubs", documents))
+
+
+def test_of_a_mode_that_is_not_in_the_table_nothing_was_opened() -> None:
+    assert not opens_files("mcp") and not opens_files(None)
 
 
 def test_a_prompt_takes_its_variables_and_no_other() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from okf_agent.cell import opens_files
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.results import Result, fetch, seconds
 from okf_agent.evaluation.scorers import bird, defog, judge, knowledge, livesqlbench, refusal, rows, ties
@@ -75,7 +76,7 @@ def score(
 
 def _knowledge(gold: Gold, record: Mapping[str, Any], options: Options) -> tuple[float | None, float | None]:
     """Only of modes whose model opens files: in the others knowledge comes without being opened."""
-    if options.bundle is None or not gold.rules or record.get("mode") not in ("bundle", "search"):
+    if options.bundle is None or not gold.rules or not opens_files(record.get("mode")):
         return None, None
     return knowledge.recall_and_precision(gold.rules, record.get("files_opened") or (), options.bundle)
 
