@@ -122,14 +122,15 @@ def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
 
     Exit status: 1 when one of them cannot be read.
     """
+    from okf_agent.ask import context_of, sources_of
+    from okf_agent.cell import Cell
     from okf_agent.prepare import find_bundle
-    from okf_agent.tools import Context, read_file
+    from okf_agent.tools import read_file
 
     config = configured()
-    folder, _ = find_bundle(config, db, bundle, say)
-    hide = config.settings.hidden(db)
-    context = Context(bundle=folder, profiles=config.settings.profiles / db, hide=hide)
-    _print_result(read_file.run({"paths": list(paths)}, context))
+    folder, documents = find_bundle(config, db, bundle, say)
+    sources = sources_of(config, db, documents, folder, Cell(""), say)
+    _print_result(read_file.run({"paths": list(paths)}, context_of(config, sources, None)))
 
 
 @commands.command()

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from okf_agent.cell import KNOWLEDGE, Cell, check_knowledge
 from okf_agent.tools import Tool, find_value
+from okf_compiler.errors import UserError
 from okf_compiler.settings import Documents
 
 
@@ -30,6 +31,19 @@ class Sources:
     """Columns kept back by now, measured or not."""
     pack_tokens: int = 12_000
     """Tokens of a pack, about."""
+
+    def need_bundle(self) -> Path:
+        """The bundle's folder.
+
+        Raises:
+            UserError: there is none.
+        """
+        if self.bundle is None or not self.bundle.is_dir():
+            raise UserError(
+                f"There is no bundle of {self.database}. Make one with "
+                f"`okf-compiler compile {self.database}`, or ask with --knowledge raw."
+            )
+        return self.bundle
 
 
 @dataclass(frozen=True)

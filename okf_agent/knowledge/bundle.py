@@ -20,14 +20,10 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     Raises:
         UserError: there is no bundle, or it cannot be read.
     """
-    if sources.bundle is None or not sources.bundle.is_dir():
-        raise UserError(
-            f"There is no bundle of {sources.database}. Make one with "
-            f"`okf-compiler compile {sources.database}`, or ask with --knowledge raw."
-        )
-    index = reading.read(sources.bundle, "/")
+    bundle = sources.need_bundle()
+    index = reading.read(bundle, "/")
     if index.failed:
-        raise UserError(f"The index of the bundle {sources.bundle} cannot be read: {index.text}")
+        raise UserError(f"The index of the bundle {bundle} cannot be read: {index.text}")
     section = prompts.load("bundle.md", index=framing.inside(index.text))
-    found = signposts.for_question(question, sources.bundle) if sources.cell.signposts else ""
+    found = signposts.for_question(question, bundle) if sources.cell.signposts else ""
     return Knowledge((section,), (read_file.tool(),), signposts=found)

@@ -18,7 +18,6 @@ from okf_agent.packing.choose import Chooser
 from okf_agent.search import named_values, ranking
 from okf_agent.search.named_values import Named
 from okf_compiler import profiling
-from okf_compiler.errors import UserError
 from okf_compiler.profiling import values
 from okf_compiler.tokens import tokens
 
@@ -34,13 +33,10 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     Raises:
         UserError: there is no bundle, or it cannot be read.
     """
-    if sources.bundle is None or not sources.bundle.is_dir():
-        raise UserError(
-            f"There is no bundle of {sources.database}. Make one with `okf-compiler compile {sources.database}`."
-        )
+    bundle = sources.need_bundle()
     cell = sources.cell
     form = shape.SMALL if cell.model == LOCAL else shape.large(sources.pack_tokens)
-    known = cards.read(sources.bundle)
+    known = cards.read(bundle)
     measured = profiling.load(sources.values, sources.hide) if sources.values else None
     writer = write.Writer(form, measured if sources.profiles else None, measured)
     named = (
@@ -48,7 +44,7 @@ def prepare(question: str, sources: Sources) -> Knowledge:
         if cell.values
         else []
     )
-    scores = rank.rank(question, known, rank.searched(question, known, sources.bundle))
+    scores = rank.rank(question, known, rank.searched(question, known, bundle))
     chooser = Chooser(known, question, scores, writer, _room(question, writer, named))
     chosen = chooser.choose(_tables_of(named, known), with_rules=cell.rules)
     if form.brief:

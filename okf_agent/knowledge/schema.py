@@ -30,14 +30,11 @@ def prepare(_question: str, sources: Sources) -> Knowledge:
     Raises:
         UserError: there is no bundle, it cannot be read, or none of its tables has columns.
     """
-    if sources.bundle is None or not sources.bundle.is_dir():
-        raise UserError(
-            f"There is no bundle of {sources.database}. Make one with `okf-compiler compile {sources.database}`."
-        )
-    tables = [table for table in cards.read(sources.bundle).tables.values() if table.columns]
+    bundle = sources.need_bundle()
+    tables = [table for table in cards.read(bundle).tables.values() if table.columns]
     if not tables:
         raise UserError(
-            f"No table in the bundle {sources.bundle} has a list of columns, so it has no schema to show. "
+            f"No table in the bundle {bundle} has a list of columns, so it has no schema to show. "
             "Ask with --knowledge bundle."
         )
     section = prompts.load("schema.md", schema=framing.inside("\n\n".join(map(create_table, tables))))

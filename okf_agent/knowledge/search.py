@@ -14,7 +14,6 @@ from okf_agent.prompts import framing
 from okf_agent.search import signposts
 from okf_agent.tools import read_file, search
 from okf_compiler import bundle as bundles
-from okf_compiler.errors import UserError
 
 
 def prepare(question: str, sources: Sources) -> Knowledge:
@@ -23,13 +22,9 @@ def prepare(question: str, sources: Sources) -> Knowledge:
     Raises:
         UserError: there is no bundle, or it cannot be read.
     """
-    if sources.bundle is None or not sources.bundle.is_dir():
-        raise UserError(
-            f"There is no bundle of {sources.database}. Make one with "
-            f"`okf-compiler compile {sources.database}`, or ask with --knowledge raw."
-        )
-    section = prompts.load("search.md", folders=framing.one_line(_folders(bundles.files(sources.bundle))))
-    found = signposts.for_question(question, sources.bundle) if sources.cell.signposts else ""
+    bundle = sources.need_bundle()
+    section = prompts.load("search.md", folders=framing.one_line(_folders(bundles.files(bundle))))
+    found = signposts.for_question(question, bundle) if sources.cell.signposts else ""
     return Knowledge((section,), (search.tool(), read_file.tool()), signposts=found)
 
 
