@@ -11,7 +11,7 @@ from dataclasses import replace
 from okf_agent import prompts
 from okf_agent.bundles import cards
 from okf_agent.bundles.cards import Cards
-from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.knowledge.model import Knowledge, Sources
 from okf_agent.models.providers import LOCAL
 from okf_agent.packing import rank, shape, write
 from okf_agent.packing.choose import Chooser

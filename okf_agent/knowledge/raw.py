@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from okf_agent import prompts
-from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.knowledge.model import Knowledge, Sources
 from okf_agent.prompts import framing
 from okf_compiler.errors import UserError
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from okf_agent import prompts
 from okf_agent.bundles import cards
 from okf_agent.bundles.cards import ColumnCard, TableCard
-from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.knowledge.model import Knowledge, Sources
 from okf_agent.prompts import framing
 from okf_compiler.errors import UserError
 

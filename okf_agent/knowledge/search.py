@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from okf_agent import prompts
-from okf_agent.knowledge import Knowledge, Sources
+from okf_agent.knowledge.model import Knowledge, Sources
 from okf_agent.prompts import framing
 from okf_agent.search import signposts
 from okf_agent.tools import read_file, search
