@@ -130,6 +130,7 @@ def list_all() -> None:
     config = configured()
     for suite in suites.listed(config):
         click.echo(f"{suite.name:24} {suite.folder or 'not here: ' + suite.get}")
+    click.echo(f"{'questions of your own':24} `okf-agent eval run --suite FILE.jsonl`, see docs/evaluation.md")
     for name in store.names(config):
         found = store.Evaluation.load(store.folder_of(config, name))
         cells = ", ".join(cell["name"] for cell in found.facts["cells"])

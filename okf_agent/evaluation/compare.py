@@ -70,10 +70,11 @@ def _words(a: CellFigures, b: CellFigures) -> str:
         raise UserError(f"{a.name} and {b.name} have no task with a verdict in common.")
     rough = " (few databases: a rough interval)" if 1 < found.databases < 10 else ""
     drawn = f"{found.databases} databases{rough}" if found.databases > 1 else "tasks"
+    of = [f", {len(cell.verdicts)} tasks" if found.alone else "" for cell in (a, b)]
     lines = [
         f"{b.name} against {a.name}, {found.difference.n} tasks",
-        f"  {a.name}: {interval(a.accuracy)}",
-        f"  {b.name}: {interval(b.accuracy)}",
+        f"  {a.name}: {interval(a.accuracy)}{of[0]}",
+        f"  {b.name}: {interval(b.accuracy)}{of[1]}",
         f"  difference: {points(found.difference)} points, bootstrap over {drawn}",
         f"  right in both {found.both}, only in {a.name} {len(found.lost)}, only in {b.name} {len(found.gained)}, "
         f"in neither {found.neither}: p {p_value(found.p)} by McNemar's test",

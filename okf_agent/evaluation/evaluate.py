@@ -42,6 +42,7 @@ from okf_agent.evaluation.split import holdout
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.suites import databases
 from okf_agent.evaluation.worker import Done, Job
+from okf_agent.models.providers import choose_model
 from okf_agent.prepare import Ready, Say
 from okf_compiler.errors import UserError
 
@@ -81,7 +82,7 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
     """What to ask; an evaluation of that name that was begun says what the command line leaves out.
 
     Raises:
-        UserError: no such suite, cell or task.
+        UserError: no such suite, cell or task, or a cell's model lacks its key.
     """
     begun = None
     if wanted.name and (store.folder_of(config, wanted.name) / store.FACTS_FILE).is_file():
@@ -105,6 +106,8 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
         cells = tuple(Cell(**values) for values in before.get("cells", ()))
     else:
         cells = cell_files.choose(config, wanted.cells, wanted.model, say)
+    for model in sorted({cell.model for cell in cells}):
+        choose_model(model, config.model.name, config.model.api_base)
     if begun and not wanted.tasks and wanted.limit is None:
         tasks = plan.choose_tasks(suite, tuple(before.get("tasks", ())), None)
     else:
@@ -145,7 +148,7 @@ def begin(planned: Planned, config: Config, folder: Path, ready: Mapping[str, Re
     leakage.stop_on(leakage.scan(leakage.secrets(planned.suite, answers), _readable(config, ready)))
     bundles = plan.contents(config.settings, ready)
     configurations = {cell.name: plan.configuration(config, cell, bundles) for cell in planned.cells}
-    facts = plan.facts(folder.name, planned, configurations)
+    facts = plan.facts(folder.name, planned, configurations) | {plan.OWN_SERVER: bool(config.model.api_base)}
     if planned.begun:
         plan.refuse_changes(planned.begun.facts, facts)
     evaluation = planned.begun or Evaluation.create(folder, facts)
@@ -211,11 +214,14 @@ def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -
         say(f"Interrupted. To go on: {again}")
         return 130
     if stopped == "budget":
-        say(f"The budget of ${planned.wanted.budget or 0.0:g} is used up. To go on: {again} --budget MORE")
+        budget = planned.wanted.budget or 0.0
+        say(f"The next question could pass the budget of ${budget:g}. To go on, with more in all: {again} --budget …")
     elif stopped == "unknown price":
+        models = {line["model"] for line in evaluation.runs() if line["cost_usd"] is None}
         say(
-            "A call's price is not known, so no budget can be kept. Set model.prices in config.yaml, or go on without "
-            f"one: {again} --budget inf"
+            f"What runs of {', '.join(sorted(models))} cost is not known, so no budget can be kept. Set model.prices "
+            "in config.yaml, `prices: {MODEL: {input: 0.5, output: 2}}` in dollars per million tokens, and begin anew "
+            f"with another --name. Or go on without a budget: {again} --budget inf"
         )
     elif stopped:
         say(f"{runner.FAILURES} runs in a row had no reply of the model: {stopped} Put that right, then: {again}")

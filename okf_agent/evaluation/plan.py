@@ -26,6 +26,8 @@ from okf_compiler.settings import Settings
 MODEL_KEYS = {"temperature", "max_tokens"}
 LIMIT_KEYS = {"max_steps", "max_seconds", "max_tokens", "max_cost_usd"}
 ROW_KEYS = {"max_rows", "max_cell_chars", "statement_timeout_s"}
+OWN_SERVER = "own_server"
+"""Whether `model.api_base` was set. Not where it is: a server may move, and an address may hold a password."""
 SHOWN = 12
 """Changes that a message lists."""
 
@@ -150,12 +152,15 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
         for key in ("suite", "repeat", "judge")
         if before.get(key) != after.get(key)
     ]
+    if OWN_SERVER in before and before[OWN_SERVER] != after.get(OWN_SERVER):
+        then, now = ("set" if each.get(OWN_SERVER) else "not set" for each in (before, after))
+        found.append(f"model.api_base: {then} then, {now} now")
     if before.get("suite") == after.get("suite") and before.get("suite_hash") != after.get("suite_hash"):
         found.append("the suite's files have another content")
     found += _in_lists("tasks", before.get("tasks", ()), after.get("tasks", ()))
-    then, now = ({c["name"]: c for c in each.get("cells", ())} for each in (before, after))
-    found += _in_lists("cells", list(then), list(now))
-    for name in then.keys() & now.keys():
+    old_cells, new_cells = ([c["name"] for c in each.get("cells", ())] for each in (before, after))
+    found += _in_lists("cells", old_cells, new_cells)
+    for name in set(old_cells) & set(new_cells):
         old, new = (each.get("configuration", {}).get(name, {}) for each in (before, after))
         found += [f"cell {name}, {_difference(key, old.get(key), new.get(key))}" for key in _keys(old, new)]
     return sorted(found)

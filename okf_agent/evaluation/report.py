@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ def write(folder: Path, explain: Explains | None = None) -> tuple[Path, Path]:
     Raises:
         UserError: no evaluation, no run in it, the extra `eval` is missing, or the files cannot be written.
     """
+    environment = _environment()
     evaluation = Evaluation.load(folder)
     cells = figures.read(evaluation, explain)
     if not any(cell.runs for cell in cells):
@@ -84,7 +86,6 @@ def write(folder: Path, explain: Explains | None = None) -> tuple[Path, Path]:
     pages, tokens = _pages(evaluation, cells)
     content = _content(evaluation, cells, pages, tokens)
     paths = folder / HTML, folder / MARKDOWN
-    environment = _environment()
     for path in paths:
         draft = path.with_name(path.name + ".new")
         try:
@@ -215,12 +216,17 @@ def _environment() -> Environment:
     """Templates in which every text of a record is escaped, for HTML or for markdown.
 
     Raises:
-        UserError: jinja2 is not installed.
+        UserError: what it takes, or what its plots take, is not installed.
     """
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ImportError:
-        raise UserError("A report needs the extra `eval`: uv sync --extra eval (pip: okf-sql-agent[eval]).") from None
+    # jinja2 comes with other packages too, so one may be here without the other.
+    if missing := [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]:
+        raise UserError(
+            f"A report needs {' and '.join(missing)}, which the extra `eval` brings: "
+            "pip install 'okf-sql-agent[eval]' (in a checkout: uv sync --extra eval).",
+            status=2,
+        )
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=lambda name: bool(name and name.endswith(".html.j2")),

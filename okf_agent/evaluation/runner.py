@@ -6,10 +6,11 @@ score is scored at the next start, one without a line is asked again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import product
+from statistics import fmean
 from typing import Any
 
 from okf_agent.cell import Cell
@@ -51,9 +52,22 @@ class Budget:
 
     usd: float | None = None
 
-    def reached(self, spent: float, runs: int, waiting: int) -> bool:
-        """Whether the runs that are out will have spent it, if they cost as those before them did on average."""
-        return self.usd is not None and spent + (spent / runs * waiting if runs else 0.0) >= self.usd
+    def reached(self, spent: float, coming: float) -> bool:
+        """Whether it is spent, or would be passed by the runs that are out and the next one, `coming` dollars."""
+        return self.usd is not None and (spent >= self.usd or spent + coming > self.usd)
+
+
+def expected(costs: Mapping[str, Sequence[float]], spent: float, coming: Iterable[str]) -> float:
+    """Dollars of runs to come, by their cells' names, if each costs as those of its cell did.
+
+    `costs` are those of the runs that are over, by cell; a cell without any takes the mean of all. What was `spent`
+    besides, on a judge or on interrupted runs, is shared among them.
+    """
+    every = [cost for each in costs.values() for cost in each]
+    if not every:
+        return 0.0
+    besides = max(0.0, spent - sum(every)) / len(every)
+    return sum(fmean(costs.get(cell) or every) + besides for cell in coming)
 
 
 class Runner:
@@ -70,8 +84,8 @@ class Runner:
         self.state = display.state
         self._asked: dict[Future[Done], Job] = {}
         self._scoring: dict[Future[Line], Job] = {}
-        self._runs = 0
-        """Runs of this and earlier sessions whose cost is in `state.spent`."""
+        self._costs: dict[str, list[float]] = {}
+        """Dollars of the runs of this and earlier sessions, by cell: a cell may cost many times what another does."""
         self._silent = 0
         self._stop = ""
 
@@ -120,12 +134,15 @@ class Runner:
         more = True
         while True:
             while more and not self._stop and self._room():
-                if budget.reached(self.state.spent, self._runs, len(self._asked)):
-                    self._stop = "budget"
-                elif job := next(todo, None):
-                    self._asked[self.workers.executor.submit(self.perform, job)] = job
-                else:
+                job = next(todo, None)
+                if job is None:
                     more = False
+                elif budget.usd is not None and self.state.unknown_cost:
+                    self._stop = "unknown price"
+                elif budget.reached(self.state.spent, self._coming(job)):
+                    self._stop = "budget"
+                else:
+                    self._asked[self.workers.executor.submit(self.perform, job)] = job
             if not self._asked and not self._scoring:
                 return
             out: list[Future[Any]] = [*self._asked, *self._scoring]
@@ -135,9 +152,11 @@ class Runner:
                     self._keep(future, scorers)
                 else:
                     self._keep_score(future)
-            if budget.usd is not None and self.state.unknown_cost:
-                self._stop = self._stop or "unknown price"
             self.display.update()
+
+    def _coming(self, job: Job) -> float:
+        """Dollars of the runs that are out and of one more."""
+        return expected(self._costs, self.state.spent, [each.cell.name for each in (*self._asked.values(), job)])
 
     def _room(self) -> bool:
         return len(self._asked) < self.workers.slots and len(self._scoring) < BACKLOG * self.workers.slots
@@ -182,7 +201,7 @@ class Runner:
         self._count_score(line)
 
     def _count(self, line: Mapping[str, Any]) -> None:
-        self._runs += 1
+        self._costs.setdefault(line["cell"]["name"], []).append(line["cost_known_usd"])
         self.state.cells[line["cell"]["name"]].done += 1
         self.state.cached_calls += line["cached_calls"]
         self.state.unknown_cost = self.state.unknown_cost or line["cost_usd"] is None

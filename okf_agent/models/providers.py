@@ -88,6 +88,7 @@ def choose_model(
         )
     raise UserError(
         f"{provider.key} is not set, and {name} needs it.\n"
-        f"Add it to .env (.env.example shows how, PROVIDERS.md where to get it), or choose another model with --model.",
+        "Add it to .env (.env.example shows how, PROVIDERS.md where to get it), choose another model with --model,\n"
+        "or set model.api_base for a server of your own, which needs none.",
         status=2,
     )

@@ -27,6 +27,8 @@ FLAGS = (
     ("rules", list, "a list of ids"),
 )
 """Keys whose values are no texts, with the type that JSON gives them."""
+SHOWN_KEYS = ("question", "database", "sql", "id", "difficulty", "ordered", "rules", "hint", "answerable")
+"""Those that a message lists: each meaning once."""
 KEYS = ("question", *IDS, *DATABASES, *GOLD, *HINTS, "difficulty", "ordered", "rules", "answerable")
 
 
@@ -74,7 +76,8 @@ def name_of(entry: Entry, several: bool) -> str:
 def _task(entry: Entry, task_id: str) -> Task:
     for key in entry.values:
         if key not in KEYS:
-            raise UserError(f"{entry.where}: there is no key {key!r}{did_you_mean(key, KEYS)}", status=2)
+            near = f"{did_you_mean(key, KEYS)} The keys: {', '.join(SHOWN_KEYS)}."
+            raise UserError(f"{entry.where}: there is no key {key!r}{near}", status=2)
     question, database = entry.text("question"), entry.text(*DATABASES)
     for name, value in (("question", question), ("id", task_id)):
         if not value.strip():

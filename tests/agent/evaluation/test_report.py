@@ -1,5 +1,6 @@
 """The report: its figures, that a record's text stays text, that it needs nothing from outside, and how it looks."""
 
+import importlib.util
 import json
 import re
 import shutil
@@ -290,6 +291,13 @@ def browse(path: Path, hash: str, *options: str) -> subprocess.CompletedProcess[
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
     command = [str(CHROMIUM), *flags, profile, *options, path.as_uri() + hash]
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=True)
+
+
+def test_what_it_needs_is_said_where_only_a_part_is_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else here(name))
+    with pytest.raises(UserError, match=r"needs matplotlib, which the extra `eval` brings: .*uv sync --extra eval"):
+        report.write(folder)
 
 
 @pytest.mark.slow

@@ -18,6 +18,8 @@ from support.endpoint import Endpoint, Scripted, error
 from support.workspace import Workspace
 from support.workspace import workspace as make
 
+from okf_agent.evaluation.plan import changes
+from okf_agent.evaluation.runner import Budget, expected
 from okf_agent.evaluation.store import Evaluation
 
 PRICE = {"openai/scripted": {"input": 1000, "output": 0}}
@@ -118,6 +120,20 @@ def test_another_evaluation_under_the_same_name_is_refused(
     assert message in said
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ({"own_server": True}, {"own_server": False}, ["model.api_base: set then, not set now"]),
+        ({"own_server": True}, {"own_server": True}, []),
+        ({}, {"own_server": True}, []),  # begun before this was kept
+    ],
+)
+def test_a_server_of_ones_own_that_is_forgotten_is_a_change(
+    before: dict[str, Any], after: dict[str, Any], found: list[str]
+) -> None:
+    assert changes(before, after) == found
+
+
 def test_a_suite_whose_file_changed_is_refused(lab: Lab) -> None:
     own = lab.root / "own.jsonl"
     evaluations.write_suite(own, 2)
@@ -134,9 +150,9 @@ def test_a_budget_ends_it_and_a_larger_one_goes_on(lab: Lab) -> None:
     arguments = ("--suite", "many.jsonl", "--cells", "pack", "--name", "cheap", "--workers", "2")
     status, said = lab.run(*arguments, "--budget", "0.45")
     assert status == 1
-    assert "The budget of $0.45 is used up" in said
-    assert 3 <= len(lab.lines("cheap")) <= 5
-    assert lab.load("cheap").spent()[0] <= 0.55
+    assert "The next question could pass the budget of $0.45" in said
+    assert 3 <= len(lab.lines("cheap")) <= 4
+    assert lab.load("cheap").spent()[0] <= 0.45
     assert lab.run("--name", "cheap", "--budget", "inf")[0] == 0
     assert len(lab.lines("cheap")) == 12
 
@@ -144,7 +160,38 @@ def test_a_budget_ends_it_and_a_larger_one_goes_on(lab: Lab) -> None:
 def test_a_budget_needs_prices(lab: Lab) -> None:
     status, said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "p", "--budget", "9", prices={})
     assert status == 1
-    assert "Set model.prices" in said
+    assert "What runs of openai/scripted cost is not known" in said and "Set model.prices" in said
+    asked = lab.calls
+    assert lab.run("--name", "p")[0] == 1  # prices come too late for what is kept
+    assert lab.calls == asked
+
+
+def test_a_key_that_is_missing_is_said_before_anything_is_asked(lab: Lab) -> None:
+    lab.run("--suite", "many.jsonl", "--cells", "pack", "--limit", "1", "--name", "keyless")
+    cells = lab.root / "cells.yaml"
+    cells.write_text("other: {model: groq/some-model, knowledge: pack}\n", encoding="utf-8")
+    for arguments in (("--name", "keyless"), ("--suite", "many.jsonl", "--cells", str(cells), "--model", "ollama/x")):
+        status, said = lab.run(*arguments, api_base=None)
+        assert status == 2
+        assert "_API_KEY is not set" in said and "model.api_base" in said
+
+
+@pytest.mark.parametrize(
+    ("spent", "costs", "out", "reached"),
+    [
+        (0.0, {}, "ab", False),
+        (0.4, {"cheap": [0.1], "dear": [0.3]}, ("cheap", "dear"), False),
+        (0.4, {"cheap": [0.1], "dear": [0.3]}, ("dear", "dear", "dear"), True),
+        (0.4, {"cheap": [0.1], "dear": [0.3]}, ("cheap", "cheap", "cheap"), False),
+        (0.4, {"cheap": [0.1, 0.1]}, ("cheap", "cheap"), False),
+        (0.6, {"cheap": [0.1, 0.1]}, ("cheap", "cheap"), True),  # a judge took as much again, and more
+        (1.0, {"cheap": [1.0]}, (), True),
+    ],
+)
+def test_a_budget_knows_what_each_cell_takes(
+    spent: float, costs: dict[str, list[float]], out: tuple[str, ...], reached: bool
+) -> None:
+    assert Budget(1.0).reached(spent, expected(costs, spent, out)) is reached
 
 
 def test_kept_replies_cost_nothing_and_are_counted(lab: Lab) -> None:

@@ -316,6 +316,7 @@ def test_own_suite_of_a_folder(tmp_path: Path) -> None:
         ([GOOD, {"question": "?", "database": "shop"}], r"mine\.jsonl:2: there is no 'sql'.*answerable"),
         ([GOOD | {"database": "shopp"}], r"mine\.jsonl:1: there is no database 'shopp'; did you mean 'shop'"),
         ([GOOD | {"id": "a"}, GOOD | {"id": "a"}], r"mine\.jsonl:2: the id 'a' comes twice"),
+        ([GOOD | {"db": "shop"}], r"mine\.jsonl:1: there is no key 'db'\. The keys: question, database, sql, id"),
         ([GOOD | {"orderd": True}], r"mine\.jsonl:1: there is no key 'orderd'; did you mean 'ordered'"),
         ([GOOD | {"question": ["?"]}], r"mine\.jsonl:1: question must be text, not list"),
         ([GOOD, GOOD | {"question": " "}], r"mine\.jsonl:2: 'question' is empty"),
