@@ -229,6 +229,7 @@ def main(weights: Path, folder: Path, idle_seconds: float) -> None:
         signal.signal(getattr(signal, name), lambda *_: leave.set())
     server, running = _llama_server(weights)
     write_whole(place.state, json.dumps(asdict(running)), private=True)
+    used = time.monotonic()
     while not leave.wait(POLL_SECONDS):
         if _read(place.state) != running:  # another server took its place: its starter did not wait
             break
