@@ -31,7 +31,7 @@ REPORTS = {
     5: "test_agent.py::test_a_call_cut_off_by_the_token_limit_is_told_apart",
     6: "test_llm.py::test_empty_content_beside_calls_is_sent_as_an_empty_string",
     8: "test_agent.py::test_prose_is_nudged_and_an_empty_reply_stays_out",
-    9: "test_shapes.py::test_anthropics_blocks_come_back_as_they_were",
+    9: "sql/test_shapes.py::test_anthropics_blocks_come_back_as_they_were",
     10: "test_llm.py::test_reasoning_goes_back_to_those_who_need_it_and_to_no_other",
     11: "test_tools.py::test_an_unknown_tool_is_answered_with_the_real_ones",
     13: "test_reports.py::test_an_unknown_tool_again_and_again_ends",
@@ -44,11 +44,11 @@ REPORTS = {
     22: "test_reports.py::test_a_streamed_run_has_tokens_and_cost_in_its_record",
     23: "test_llm.py::test_a_rate_limit_is_waited_for_as_long_as_the_provider_says",
     25: "test_agent.py::test_too_long_a_conversation_is_shortened_and_goes_on",
-    26: "test_cli.py::test_calls_that_cannot_work",
-    28: "test_database.py::test_messages_say_what_helps_next",
+    26: "commands/test_cli.py::test_calls_that_cannot_work",
+    28: "sql/test_database.py::test_messages_say_what_helps_next",
     29: "test_tools.py::test_sql_in_a_reply_is_found",
-    39: "test_database.py::test_rows_are_cut_and_counted",
-    40: "test_database.py::test_a_killed_backend_is_replaced",
+    39: "sql/test_database.py::test_rows_are_cut_and_counted",
+    40: "sql/test_database.py::test_a_killed_backend_is_replaced",
 }
 """Number of a public report on models, loops or records: its test."""
 

@@ -88,6 +88,7 @@ def facts(line: dict[str, Any]) -> dict[str, Any]:
 
 COMMON = {
     "follows": None,
+    "repeat": None,
     "task_id": "disaster_1",
     "database": "disaster",
     "model": "openai/scripted",
@@ -97,6 +98,7 @@ COMMON = {
     "sql_errors": 0,
     "failed_reads": 0,
     "cached_tokens": 0,
+    "cached_calls": 0,
     "reasoning_tokens": 0,
     "cost_usd": None,
     "cost_known_usd": 0.0,

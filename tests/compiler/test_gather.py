@@ -74,7 +74,7 @@ def test_files_alone_make_a_bundle(
 
 def test_nothing_to_start_from_names_what_was_looked_for(settings: Settings, tmp_path: Path) -> None:
     rules = write(tmp_path, "g.yaml", "- name: A\n  definition: b\n")
-    with pytest.raises(UserError, match="There is no database 'shop'"):
+    with pytest.raises(UserError, match=r"There is no database in .*looked for <db>/<db>_schema.txt"):
         gather(settings, "shop", Sources(rules=(rules,)))
 
 

@@ -61,7 +61,7 @@ class Gym:
 
     def init(self, root: Path, *arguments: str, env: dict[str, str] | None = None) -> CompletedProcess[str]:
         result = run_inside("init", *arguments, cwd=root, env=env)
-        files = [p.read_text("utf-8") for p in root.rglob("*") if p.is_file() and p.name != ".env"]
+        files = [p.read_text("utf-8", errors="replace") for p in root.rglob("*") if p.is_file() and p.name != ".env"]
         assert not any(secret in text for text in (*files, result.stdout, result.stderr)
                        for secret in (PASSWORD, quote(PASSWORD, safe="")))  # fmt: skip
         return result

@@ -22,7 +22,7 @@ IMAGE = "shawnxxh/bird-interact-postgresql@sha256:1ae45d7aa5d64dd8eb82e4058f56b4
 
 def test_compose_file() -> None:
     found = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
-    (service,) = found["services"].values()
+    service = found["services"]["postgresql"]
     assert service["image"] == IMAGE
     assert service["container_name"] == "livesqlbench_postgresql"
     assert service["volumes"] == ["pgdata:/var/lib/postgresql/data"]
@@ -32,6 +32,8 @@ def test_compose_file() -> None:
         "POSTGRES_PASSWORD": "${POSTGRES_PASSWORD",
     }
     assert service["ports"] == ["127.0.0.1:${OKF_DOCKER_PORT:-5432}:5432"]
+    # Another service starts with it only where it is asked for.
+    assert [name for name, other in found["services"].items() if "profiles" not in other] == ["postgresql"]
 
 
 def test_env_example_names_every_secret() -> None:
