@@ -30,7 +30,11 @@ def compare(a: Side, b: Side) -> str:
     Raises:
         UserError: no such evaluation or cell, or nothing that both have verdicts for.
     """
-    return "\n\n".join(_words(one, other) for one, other in _pairs(_cells(a), _cells(b), a.cell, b.cell))
+    texts = [_words(one, other) for one, other in _pairs(_cells(a), _cells(b), a.cell, b.cell)]
+    hashes = {Evaluation.load(side.folder).facts.get("suite_hash") for side in (a, b)}
+    if len(hashes) > 1:
+        texts.append("The two were asked from different files: a task of one id may be another question in each.")
+    return "\n\n".join(texts)
 
 
 def _cells(side: Side) -> dict[str, CellFigures]:

@@ -60,6 +60,10 @@ def test_two_evaluations_are_compared_by_cells_of_one_name(tmp_path: Path) -> No
     assert "b:search against a:bundle" in compare(Side(a, "bundle"), Side(b, "search"))
     assert "b:pack against a:pack" in compare(Side(a, "pack"), Side(b))
     assert "bootstrap over tasks" in compare(Side(b, "pack"), Side(b, "search"))
+    assert "different files" not in compare(Side(a), Side(b))
+    facts = (b / "eval.json").read_text(encoding="utf-8")
+    (b / "eval.json").write_text(facts.replace("0" * 64, "1" * 64), encoding="utf-8")
+    assert "different files" in compare(Side(a), Side(b))
 
 
 @pytest.mark.parametrize(
