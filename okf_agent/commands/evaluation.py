@@ -26,7 +26,9 @@ def evaluation() -> None:
 @model_option
 @click.option("--tasks", metavar="IDS", help="Ask only these, with commas between; * stands for anything.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Ask only the first N of them.")
-@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Ask N at once.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Ask N at once; without: 4, and 1 of the embedded model."
+)
 @click.option("--repeat", type=click.IntRange(min=1), metavar="K", help="Ask everything K times.")
 @click.option("--name", metavar="NAME", help="Call it NAME, or go on with the one of that name.")
 @click.option(

@@ -35,7 +35,7 @@ from okf_agent.evaluation import (
     suites,
     worker,
 )
-from okf_agent.evaluation.plan import EvalOptions, Planned
+from okf_agent.evaluation.plan import EvalOptions, Planned, at_once
 from okf_agent.evaluation.replies import Replies
 from okf_agent.evaluation.scoring import Scoring
 from okf_agent.evaluation.split import holdout
@@ -73,7 +73,7 @@ def run(config: Config, wanted: EvalOptions, console: Console) -> int:
         workspace = stack.enter_context(Workspace(own, unsafe_role=wanted.unsafe_role, replies=replies))
         ready = get_ready(planned, workspace, say)
         evaluation = begin(planned, config, folder, ready, say)
-        workers = stack.enter_context(executor.opened(wanted.executor, wanted.workers))
+        workers = stack.enter_context(executor.opened(wanted.executor, at_once(wanted, planned.cells)))
         stopped = _ask_all(planned, evaluation, workspace, workers, console)
     return _say_end(evaluation, stopped, planned, say)
 

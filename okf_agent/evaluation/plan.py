@@ -15,6 +15,7 @@ from okf_agent.config import Config
 from okf_agent.evaluation import contamination
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.suites.model import Suite
+from okf_agent.models.providers import LOCAL
 from okf_agent.prepare import Ready
 from okf_agent.records.trace import versions
 from okf_agent.tasks import Task
@@ -43,13 +44,23 @@ class EvalOptions:
     """Task ids or patterns: `shop_1`, `disaster_*`."""
     limit: int | None = None
     repeat: int | None = None
-    workers: int = 4
+    workers: int | None = None
+    """Questions asked at once; None: as many as `at_once` says."""
     name: str | None = None
     budget: float | None = None
     executor: str | None = None
     judge: str | None = None
     cache: bool = False
     unsafe_role: bool = False
+
+
+AT_ONCE = 4
+"""Questions asked at once where nothing is said."""
+
+
+def at_once(wanted: EvalOptions, cells: Sequence[Cell]) -> int:
+    """How many questions are asked at once: one of the embedded model, which shares its processors between them."""
+    return wanted.workers or (1 if any(cell.model == LOCAL for cell in cells) else AT_ONCE)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 
 from okf_agent.cell import Cell
 from okf_agent.config import load_config
+from okf_agent.evaluation import plan
 from okf_agent.evaluation.cells import choose
 from okf_compiler.errors import UserError
 
@@ -82,3 +83,14 @@ def test_the_embedded_model_gets_the_one_mode_that_it_can_do(tmp_path: Path) -> 
 def test_what_cannot_be_a_cell_is_named(tmp_path: Path, given: str | None, cells: object, message: str) -> None:
     with pytest.raises(UserError, match=message):
         chosen(tmp_path, given, cells)
+
+
+@pytest.mark.parametrize(
+    ("workers", "models", "at_once"),
+    [(None, ["openai/x"], 4), (None, ["openai/x", "local"], 1), (2, ["local"], 2), (8, ["openai/x"], 8)],
+)
+def test_the_embedded_model_is_asked_one_question_after_the_other(
+    workers: int | None, models: list[str], at_once: int
+) -> None:
+    cells = [Cell(model, "pack") for model in models]
+    assert plan.at_once(plan.EvalOptions(workers=workers), cells) == at_once
