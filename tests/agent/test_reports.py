@@ -46,7 +46,7 @@ REPORTS = {
     25: "test_agent.py::test_too_long_a_conversation_is_shortened_and_goes_on",
     26: "commands/test_cli.py::test_calls_that_cannot_work",
     28: "sql/test_database.py::test_messages_say_what_helps_next",
-    29: "test_tools.py::test_sql_in_a_reply_is_found",
+    29: "models/test_written_sql.py::test_the_sql_of_a_reply",
     39: "sql/test_database.py::test_rows_are_cut_and_counted",
     40: "sql/test_database.py::test_a_killed_backend_is_replaced",
 }
