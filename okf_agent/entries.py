@@ -52,7 +52,7 @@ def read_entries(file: Path) -> Iterator[Entry]:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file} cannot be read: {error}.", status=2) from None
+        raise UserError(f"{file} cannot be read: {error}. It must be a text file in UTF-8.", status=2) from None
     if text.lstrip().startswith("["):
         yield from _of_array(file, text)
         return
