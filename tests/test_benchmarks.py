@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from okf_agent.cell import KNOWLEDGE
@@ -25,3 +26,16 @@ def test_the_table_of_modes_is_of_today_s_modes_and_databases() -> None:
         for cell in row[2:]:
             first, whole, calls = re.fullmatch(r"([\d,]+) / ([\d,]+) / (\d+\.\d)", cell).groups()  # type: ignore[union-attr]
             assert 0 < int(first.replace(",", "")) <= int(whole.replace(",", "")) and float(calls) >= 1
+
+
+def test_no_benchmark_hides_a_module_of_the_standard_library() -> None:
+    # A script's folder comes first on the path: a `profile.py` there breaks `import cProfile` in all its neighbours.
+    names = {script.stem for script in (Path(__file__).parents[1] / "benchmarks").glob("*.py")}
+    assert names and not names & sys.stdlib_module_names
+
+
+def test_the_results_name_scripts_that_are_there() -> None:
+    folder = Path(__file__).parents[1] / "benchmarks"
+    named = set(re.findall(r"`(\w+\.py)", (folder / "RESULTS.md").read_text(encoding="utf-8")))
+    assert len(named) > 10
+    assert not {name for name in named if not (folder / name).is_file()}

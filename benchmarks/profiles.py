@@ -1,6 +1,6 @@
 """`okf-compiler profile` on a table of ten million rows, and on disaster_relief where OKF_TEST_DATA names its dump.
 
-    python benchmarks/profile.py [ROWS]
+    python benchmarks/profiles.py [ROWS]
 
 Prints the machine, seconds and the client's peak memory. Bounds: ten million rows in 30 s and 200 MB, disaster_relief
 in 5 s.
