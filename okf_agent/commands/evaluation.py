@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from okf_agent.commands.options import config_options, configured, model_option, unsafe_option
+from okf_agent.commands.options import configured, model_option, unsafe_option
 
 
 @click.group("eval")
@@ -41,7 +41,6 @@ def evaluation() -> None:
 @click.option("--judge", metavar="MODEL", help="Also ask this model whether each answer matches.")
 @click.option("--cache", is_flag=True, help="Keep replies of models, and use those kept of the same request.")
 @unsafe_option
-@config_options
 def run(tasks: str | None, **options: Any) -> None:
     """Run a suite, or go on where it stopped. Safe to stop in any way: what finished is kept.
 
@@ -59,7 +58,6 @@ def run(tasks: str | None, **options: Any) -> None:
 
 @evaluation.command()
 @click.argument("name", default="last")
-@config_options
 def report(name: str) -> None:
     """Write the report of the evaluation NAME (without: the latest): one HTML file and a markdown one."""
     from okf_agent.evaluation import explain, store
@@ -74,7 +72,6 @@ def report(name: str) -> None:
 @evaluation.command()
 @click.argument("a")
 @click.argument("b")
-@config_options
 def compare(a: str, b: str) -> None:
     """Compare two evaluations, or two cells of one (NAME:CELL), question by question."""
     from okf_agent.evaluation import store
@@ -93,7 +90,6 @@ def compare(a: str, b: str) -> None:
 @evaluation.command()
 @click.argument("task")
 @click.argument("name", default="last")
-@config_options
 def show(task: str, name: str) -> None:
     """Show how each cell of NAME (without: the latest) answered TASK, step by step, and why it is right or wrong."""
     from okf_agent.evaluation import explain, store
@@ -112,7 +108,6 @@ def show(task: str, name: str) -> None:
     "--speed", type=click.IntRange(min=1), metavar="N", help="Run right queries N times, for R-VES (BIRD: 100)."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write a line a task to FILE.")
-@config_options
 def score(file: Path, **options: Any) -> None:
     """Score predictions made elsewhere: FILE has lines with `task_id` and `sql`.
 
@@ -124,7 +119,6 @@ def score(file: Path, **options: Any) -> None:
 
 
 @evaluation.command("list")
-@config_options
 def list_all() -> None:
     """List the suites, here or to be had, and the evaluations of this workspace."""
     from okf_agent.evaluation import store, suites
@@ -137,7 +131,7 @@ def list_all() -> None:
         found = store.Evaluation.load(store.folder_of(config, name))
         cells = ", ".join(cell["name"] for cell in found.facts["cells"])
         wanted = len(found.facts["tasks"]) * len(found.facts["cells"]) * found.facts["repeat"]
-        click.echo(f"{name}: {found.facts['suite']} in {cells}; {sum(1 for _ in found.runs())} of {wanted} runs")
+        click.echo(f"{name}: {found.facts['suite']} in {cells}; {len(found.runs())} of {wanted} runs")
 
 
 def _warn(text: str) -> None:
@@ -152,7 +146,6 @@ def data() -> None:
 @data.command()
 @click.argument("name")
 @click.option("--update", is_flag=True, help="Take what the publisher has now, and pin that instead.")
-@config_options
 def get(name: str, update: bool) -> None:
     """Bring the documents and tasks of the suite NAME to data/, or what is missing of them.
 
@@ -172,7 +165,6 @@ def get(name: str, update: bool) -> None:
 
 
 @data.command("list")
-@config_options
 def list_data() -> None:
     """List the suites that can be had, and whether they are here."""
     from okf_agent.downloads import suites as publishers

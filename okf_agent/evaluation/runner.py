@@ -53,7 +53,7 @@ class Budget:
     usd: float | None = None
 
     def reached(self, spent: float, coming: float) -> bool:
-        """Whether it is spent, or would be passed by the runs that are out and the next one, `coming` dollars."""
+        """Whether it is spent, or would be passed by the runs under way and the next one, `coming` dollars."""
         return self.usd is not None and (spent >= self.usd or spent + coming > self.usd)
 
 
@@ -94,7 +94,7 @@ class Runner:
 
         Why: `interrupted`, `budget`, `unknown price`, or what was the matter where no model replied.
 
-        `cancel` ends the runs that are out; it is called on Ctrl-C.
+        `cancel` ends the runs under way; it is called on Ctrl-C.
 
         Raises:
             UserError: something that every question needs cannot be had, or nothing can be written.
@@ -105,7 +105,7 @@ class Runner:
                 self._loop(todo, budget, scorers)
             except KeyboardInterrupt:
                 self._stop = "interrupted"
-                self.display.say("Stopping; the questions that are out are asked again next time.")
+                self.display.say("Stopping; the questions under way are asked again next time.")
                 self._end(cancel, scorers)
             except UserError:
                 self._end(cancel, scorers)
@@ -145,23 +145,22 @@ class Runner:
                     self._asked[self.workers.executor.submit(self.perform, job)] = job
             if not self._asked and not self._scoring:
                 return
-            out: list[Future[Any]] = [*self._asked, *self._scoring]
-            done, _ = wait(out, GLANCE, FIRST_COMPLETED)
-            for future in done:
-                if future in self._asked:
-                    self._keep(future, scorers)
-                else:
-                    self._keep_score(future)
+            under_way: list[Future[Any]] = [*self._asked, *self._scoring]
+            wait(under_way, GLANCE, FIRST_COMPLETED)
+            for asked in [future for future in self._asked if future.done()]:
+                self._keep(asked, scorers)
+            for scored in [future for future in self._scoring if future.done()]:
+                self._keep_score(scored)
             self.display.update()
 
     def _coming(self, job: Job) -> float:
-        """Dollars of the runs that are out and of one more."""
+        """Dollars of the runs under way and of one more."""
         return expected(self._costs, self.state.spent, [each.cell.name for each in (*self._asked.values(), job)])
 
     def _room(self) -> bool:
         return len(self._asked) < self.workers.slots and len(self._scoring) < BACKLOG * self.workers.slots
 
-    def _keep(self, future: Future[Any], scorers: ThreadPoolExecutor) -> None:
+    def _keep(self, future: Future[Done], scorers: ThreadPoolExecutor) -> None:
         """Write what came back, and hand it on to be scored."""
         job = self._asked.pop(future)
         done = self._result(future)
@@ -177,25 +176,24 @@ class Runner:
             self._stop = str(done.line["error"] or done.line["stop_reason"])
         self._scoring[scorers.submit(self.score, job, done.line)] = job
 
-    def _result(self, future: Future[Any]) -> Done:
+    def _result(self, future: Future[Done]) -> Done:
         """What a worker hands back.
 
         Raises:
             UserError: the question could not be asked, or the engine gave it up.
         """
         try:
-            done: Done = future.result()
+            return future.result()
         except (UserError, CancelledError):
             raise
         except Exception as error:
             if not self.workers.remote:
                 raise
             raise UserError(f"A worker could not do its part: {type(error).__name__}: {error}") from None
-        return done
 
-    def _keep_score(self, future: Future[Any]) -> None:
+    def _keep_score(self, future: Future[Line]) -> None:
         self._scoring.pop(future)
-        line: Line = future.result()
+        line = future.result()
         self.evaluation.add_score(line)
         self.state.spent += line.get("judge_cost_usd") or 0.0
         self._count_score(line)
@@ -213,7 +211,7 @@ class Runner:
             count.right += bool(line["strict"])
 
     def _end(self, cancel: Callable[[], None], scorers: ThreadPoolExecutor) -> None:
-        """Let the runs that are out end as interrupted, and keep what was already done."""
+        """Let the runs under way end as interrupted, and keep what was already done."""
         cancel()
         for future in [*self._asked]:
             future.cancel()

@@ -7,7 +7,7 @@ from hashlib import sha256
 from itertools import groupby
 from typing import Protocol
 
-SEED = 240
+SPLIT_SEED = 240
 HELD, OF = 3, 5
 """Three of every five tasks are held out."""
 
@@ -42,4 +42,4 @@ def holdout(tasks: Iterable[Splittable]) -> frozenset[str]:
 
 
 def _hash(text: str) -> str:
-    return sha256(f"{SEED}:{text}".encode()).hexdigest()
+    return sha256(f"{SPLIT_SEED}:{text}".encode()).hexdigest()

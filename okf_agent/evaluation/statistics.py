@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
-SEED = 240
+BOOTSTRAP_SEED = 240
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def paired_difference(
     names = clusters if len(set(clusters)) > 1 else [str(i) for i in range(len(clusters))]
     _, member = np.unique(np.asarray(names), return_inverse=True)
     sums, sizes = np.bincount(member, weights=differences), np.bincount(member)
-    drawn = np.random.Generator(np.random.PCG64(SEED)).integers(len(sums), size=(resamples, len(sums)))
+    drawn = np.random.Generator(np.random.PCG64(BOOTSTRAP_SEED)).integers(len(sums), size=(resamples, len(sums)))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -32,6 +32,7 @@ RESERVED = ("last", "holdout.jsonl")
 Key: TypeAlias = tuple[str, str, int]
 """A run's place in an evaluation: task id, cell name, repeat (from 1)."""
 Line: TypeAlias = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -77,23 +78,27 @@ class Evaluation:
     def name(self) -> str:
         return self.folder.name
 
-    def runs(self) -> Iterator[Line]:
+    def runs(self) -> list[Line]:
         """The line of every run that counts, in the order they ended.
 
         An interrupted run does not count; of two runs in one place, the later one does.
         """
-        last: dict[Key, int] = {}
-        for offset, line in _lines(self.folder / RUNS_FILE):
-            if line.get("stop_reason") != "interrupted":
-                last[key_of(line)] = offset
-        kept = set(last.values())
-        return (line for offset, line in _lines(self.folder / RUNS_FILE) if offset in kept)
+        return self._of_runs(lambda line: line)
 
     def scores(self) -> list[Line]:
         """The score of every run that counts and has one; scored twice, the later one."""
-        found = {line["run_id"]: line for _, line in _lines(self.folder / SCORES_FILE)}
-        counted = (line["run_id"] for line in self.runs())
+        found = {line["run_id"]: line for line in _lines(self.folder / SCORES_FILE)}
+        counted = self._of_runs(lambda line: str(line["run_id"]))
         return [found[run_id] for run_id in counted if run_id in found]
+
+    def _of_runs(self, kept: Callable[[Line], T]) -> list[T]:
+        """What is to be kept of the line of every run that counts."""
+        last: dict[Key, T] = {}
+        for line in _lines(self.folder / RUNS_FILE):
+            if line.get("stop_reason") != "interrupted":
+                last.pop(key_of(line), None)  # so that the later one stands where it ended
+                last[key_of(line)] = kept(line)
+        return [*last.values()]
 
     def steps(self, run_id: str) -> list[Line]:
         """The events of one run; [] if they are not kept any more."""
@@ -105,10 +110,10 @@ class Evaluation:
     def spent(self) -> tuple[float, bool]:
         """Dollars spent on all runs and judgements, interrupted ones too, and whether every price is known."""
         known, whole = 0.0, True
-        for _, line in _lines(self.folder / RUNS_FILE):
+        for line in _lines(self.folder / RUNS_FILE):
             known += line.get("cost_known_usd") or 0.0
             whole = whole and line.get("cost_usd") is not None
-        for _, line in _lines(self.folder / SCORES_FILE):
+        for line in _lines(self.folder / SCORES_FILE):
             known += line.get("judge_cost_usd") or 0.0
         return known, whole
 
@@ -194,14 +199,12 @@ def find(config: Config, name: str) -> Evaluation:
     raise UserError(f"There is no evaluation {name!r} in {where}{did_you_mean(name, known)}", status=2)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Line]]:
-    """Each whole line of a file of JSON lines, with the byte it begins at; none if there is no file."""
+def _lines(path: Path) -> Iterator[Line]:
+    """Each whole line of a file of JSON lines about runs; none if there is no file."""
     if not path.exists():
         return
     with path.open("rb") as file:
-        offset = 0
         for raw in file:
             line = parse_line(raw)
             if line is not None and "run_id" in line:
-                yield offset, line
-            offset += len(raw)
+                yield line

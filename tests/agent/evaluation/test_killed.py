@@ -101,7 +101,7 @@ def test_killed_five_times_it_ends_as_if_undisturbed(workspace: Workspace, whole
     ended = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     again = [line for line in ended if line["stop_reason"] == "interrupted"]
     assert len(ended) == TASKS * 3 + len(again)  # what finished was asked once
-    assert len(again) <= KILLS * 4  # of those that were out, at most one for each worker and kill
+    assert len(again) <= KILLS * 4  # of those under way, at most one for each worker and kill
     assert not [*file.parent.glob("steps/*.lock")]
 
 
