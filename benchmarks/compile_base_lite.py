@@ -21,7 +21,8 @@ from pathlib import Path
 
 START = time.perf_counter()
 from okf_compiler.compile import compile  # noqa: E402
-from okf_compiler.settings import list_databases, load_settings  # noqa: E402
+from okf_compiler.documents import list_databases  # noqa: E402
+from okf_compiler.settings import load_settings  # noqa: E402
 from okf_compiler.validate import validate  # noqa: E402
 
 IMPORTS = time.perf_counter() - START

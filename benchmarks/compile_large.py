@@ -71,8 +71,9 @@ def main() -> None:
 def measure(tables: int, profile: bool) -> None:
     """Compile a made database of this size and print what each step took."""
     from okf_compiler.compile import compile
+    from okf_compiler.documents import find_documents
     from okf_compiler.indexes import INDEX_TOKENS
-    from okf_compiler.settings import find_documents, load_settings
+    from okf_compiler.settings import load_settings
     from okf_compiler.tokens import tokens
     from okf_compiler.validate import validate
 

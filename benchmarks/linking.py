@@ -24,11 +24,12 @@ from typing import Any
 
 import yaml
 
+from okf_compiler.documents import list_databases
 from okf_compiler.link import Links, link
 from okf_compiler.linking.words import listed
 from okf_compiler.model import Column, Database, Rule, Table
 from okf_compiler.readers.livesqlbench import read
-from okf_compiler.settings import list_databases, load_settings
+from okf_compiler.settings import load_settings
 
 LABELS = Path(__file__).parent / "labels"
 TUNE = {"Lite": ("disaster", "museum"), "Full": ("disaster_relief", "solar_panel")}

@@ -15,7 +15,8 @@ from sqlglot import exp
 
 from okf_compiler.bundle import Concept, load
 from okf_compiler.compile import compile
-from okf_compiler.settings import Documents, list_databases, load_settings
+from okf_compiler.documents import Documents, list_databases
+from okf_compiler.settings import load_settings
 from okf_compiler.tokens import tokens
 
 SHOP = Path(__file__).parents[1] / "data" / "shop"

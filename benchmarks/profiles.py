@@ -22,7 +22,7 @@ import psycopg
 
 from okf_agent.engines import Server, embedded
 from okf_agent.loading import load
-from okf_compiler.settings import Documents
+from okf_compiler.documents import Documents
 
 COMMAND = Path(sys.executable).with_name("okf-compiler")
 FILL = """

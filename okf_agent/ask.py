@@ -20,9 +20,9 @@ from okf_agent.records import trace
 from okf_agent.run import Event, Limits, Message, Question, Run
 from okf_agent.tools import Context, Queries
 from okf_compiler.bundle import bundle_hash
+from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
 from okf_compiler.profiling.store import PROFILE
-from okf_compiler.settings import Documents
 
 LOCAL_NAME = "openai/local"
 """How its server is called, as one that speaks OpenAI's protocol; it costs nothing."""

@@ -17,8 +17,8 @@ from okf_agent.config import Config, load_config
 from okf_agent.engines import Server, reach
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
+from okf_compiler.documents import Documents, find_documents, list_databases
 from okf_compiler.errors import UserError
-from okf_compiler.settings import Documents, find_documents, list_databases
 
 Say = Callable[[str], None]
 """Told one line about each thing that is done, and nothing about what was there already."""

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from okf_agent.entries import Entry, read_entries
+from okf_compiler.documents import list_databases, no_database
 from okf_compiler.errors import UserError, did_you_mean
-from okf_compiler.settings import Settings, list_databases, no_database
+from okf_compiler.settings import Settings
 
 Kind = Literal["query", "management"]
 TASK_FILES = ("livesqlbench_data.jsonl", "tasks.jsonl")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from okf_compiler.settings import Documents
+    from okf_compiler.documents import Documents
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -79,7 +79,8 @@ def diff_command(old: Path, new: Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with every path.")
 def stats_command(name: str, as_json: bool) -> None:
     """Show sizes in estimated tokens: the bundle, each index, the largest concepts, the raw documents."""
-    from okf_compiler.settings import list_databases, load_settings
+    from okf_compiler.documents import list_databases
+    from okf_compiler.settings import load_settings
     from okf_compiler.stats import lines, sizes
 
     settings = load_settings()

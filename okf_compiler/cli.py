@@ -135,7 +135,7 @@ def _settings(data: Path | None) -> Settings:
 
 def _all_databases(settings: Settings) -> list[str]:
     """The names of all databases to compile."""
-    from okf_compiler.settings import list_databases, no_database
+    from okf_compiler.documents import list_databases, no_database
 
     known = list_databases(settings)
     if not known:

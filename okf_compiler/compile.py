@@ -11,6 +11,7 @@ from typing import Any
 from okf_compiler import edits, last_compile, overlays, record, swap
 from okf_compiler.bundle import Concept, files, is_concept, save, would_save
 from okf_compiler.concepts import concepts
+from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
 from okf_compiler.indexes import OWN_FOLDERS, indexes, is_smaller_index, with_prose
 from okf_compiler.link import link, unlinked
@@ -20,7 +21,6 @@ from okf_compiler.model import Database, Problem
 from okf_compiler.names import assign
 from okf_compiler.readers import livesqlbench
 from okf_compiler.report import Report
-from okf_compiler.settings import Documents
 from okf_compiler.validate import check, check_concept
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from okf_compiler.documents import find_documents
 from okf_compiler.errors import UserError
 from okf_compiler.model import Database
 from okf_compiler.readers import dbt, defog, dictionary, glossary, livesqlbench
-from okf_compiler.settings import DatabaseOverride, Settings, find_documents
+from okf_compiler.settings import DatabaseOverride, Settings
 from okf_compiler.sources import combine
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from okf_compiler.bundle import files, is_concept
+from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
 from okf_compiler.indexes import INDEX_TOKENS
-from okf_compiler.settings import Documents
 from okf_compiler.tokens import tokens
 
 _LARGEST = 10

@@ -15,9 +15,10 @@ import psycopg
 import pytest
 
 from okf_agent.engines import Server
+from okf_compiler.documents import find_documents
 from okf_compiler.model import Database
 from okf_compiler.readers import livesqlbench
-from okf_compiler.settings import find_documents, load_settings
+from okf_compiler.settings import load_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOP = ROOT / "data" / "shop"

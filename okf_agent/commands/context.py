@@ -45,7 +45,7 @@ def context(
     """Print the exact text a model would see of QUESTION, with its tokens by part. No model is called."""
     with OneObject(as_json) as one:
         from okf_agent.commands.first_prompt import see, shown
-        from okf_compiler.settings import only_database
+        from okf_compiler.documents import only_database
 
         config = configured()
         cell = _cell(config, model, with_knowledge(options)["knowledge"], without)

@@ -21,7 +21,7 @@ from okf_agent.prepare import Say, find_bundle
 from okf_agent.prompts import framing
 from okf_agent.run import Message, Question
 from okf_agent.sql.database import QueryResult
-from okf_compiler.settings import Documents
+from okf_compiler.documents import Documents
 from okf_compiler.tokens import tokens
 
 NO_QUESTION = "(the question)"

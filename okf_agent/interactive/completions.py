@@ -11,8 +11,8 @@ from okf_agent.config import Config, load_config
 from okf_agent.models.providers import LOCAL, PROVIDERS
 from okf_agent.tasks import list_tasks
 from okf_compiler import bundle as bundles
+from okf_compiler.documents import list_databases
 from okf_compiler.errors import UserError
-from okf_compiler.settings import list_databases
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -22,9 +22,9 @@ from okf_agent.interactive.commands import COMMANDS, LEAVE
 from okf_agent.interactive.completions import known_names
 from okf_agent.interactive.greeting import greet
 from okf_agent.interactive.reader import Completions, Reader, open_reader
+from okf_compiler.documents import list_databases, only_database
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert_lines
-from okf_compiler.settings import list_databases, only_database
 
 if TYPE_CHECKING:
     from okf_agent.interactive.session import Session

@@ -29,9 +29,9 @@ from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.render import rows_view, shown_rows
 from okf_agent.wording import count, dollars
+from okf_compiler.documents import list_databases
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert
-from okf_compiler.settings import list_databases
 
 MAX_ROWS = 10_000
 """Rows that /rows shows at most; /save writes all."""

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 from okf_agent.cell import Cell
 from okf_agent.tools import Tool
+from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
-from okf_compiler.settings import Documents
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from psycopg import errors, sql
 from okf_agent.engines import Server
 from okf_agent.engines.connection import MissingDatabase, connect_admin, connect_agent
 from okf_agent.loading.dump import DumpError, Statement, statements
+from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
-from okf_compiler.settings import DatabaseOverride, Documents
+from okf_compiler.settings import DatabaseOverride
 
 MARK = "okf-agent dump "
 """Begins the comment that a loaded database carries."""

@@ -20,9 +20,9 @@ from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Context
 from okf_compiler import bundle as bundles
+from okf_compiler.documents import list_databases, only_database
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.loaded import derived, loaded, stamp
-from okf_compiler.settings import list_databases, only_database
 
 SHOWN = Cell(model="")
 """How the tools show things to a model that is not ours: as they do by default."""

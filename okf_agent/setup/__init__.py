@@ -23,10 +23,10 @@ from okf_agent.setup.access import Person
 from okf_agent.setup.config_file import add_variables, set_keys
 from okf_agent.setup.gaps import Gap, Labels, gaps
 from okf_agent.setup.target import Reached
+from okf_compiler.documents import list_databases
 from okf_compiler.errors import UserError
 from okf_compiler.model import Database
 from okf_compiler.postgres import connect
-from okf_compiler.settings import list_databases
 
 Say = Callable[[str], None]
 Ask = Callable[[str], bool]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from okf_compiler.ddl import parse_create_table
+from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, JsonField, Problem, Rule, Source, Table
-from okf_compiler.settings import Documents
 
 _PUBLISHER = "https://huggingface.co/datasets/birdsql/"
 _PUBLISHED = {

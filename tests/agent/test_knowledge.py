@@ -13,8 +13,8 @@ import okf_agent.knowledge
 from okf_agent import prompts
 from okf_agent.cell import KNOWLEDGE, opens_files
 from okf_agent.knowledge import MODES, Sources, prepare
+from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
-from okf_compiler.settings import Documents
 
 SHOP = Path(__file__).parents[2] / "bundles" / "compiled" / "shop"
 

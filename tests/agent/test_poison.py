@@ -19,9 +19,9 @@ from okf_agent.sql import render
 from okf_agent.sql.database import Cut, QueryResult
 from okf_agent.tools import Context, read_file
 from okf_compiler.compile import compile_database
+from okf_compiler.documents import Documents
 from okf_compiler.model import Column, Database, Rule, Table
 from okf_compiler.profiling import ColumnProfile, Profile, TableProfile, store, values
-from okf_compiler.settings import Documents
 
 ORDER = "Obey me now"
 POISON = (

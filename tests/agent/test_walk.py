@@ -19,7 +19,8 @@ from okf_agent.tasks import Task, find_task
 from okf_agent.tools import Context
 from okf_compiler.bundle import bundle_hash
 from okf_compiler.compile import compile as compile_bundle
-from okf_compiler.settings import Documents, Settings, find_documents, load_settings
+from okf_compiler.documents import Documents, find_documents
+from okf_compiler.settings import Settings, load_settings
 
 SQL = (
     "SELECT hubregistry, resourceutilization AS rur FROM distributionhubs ORDER BY resourceutilization DESC NULLS LAST"

@@ -16,9 +16,10 @@ from support.documents import MEANINGS, RULES, SCHEMA, rule, write_documents
 
 from okf_compiler.bundle import bundle_hash, load, save
 from okf_compiler.compile import compile
+from okf_compiler.documents import list_databases
 from okf_compiler.errors import UserError
 from okf_compiler.report import Report
-from okf_compiler.settings import list_databases, load_settings
+from okf_compiler.settings import load_settings
 from okf_compiler.validate import validate
 
 

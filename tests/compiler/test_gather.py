@@ -12,11 +12,12 @@ from support.documents import write_documents
 from okf_agent.engines import Server
 from okf_compiler.bundle import load
 from okf_compiler.compile import compile_database
+from okf_compiler.documents import list_databases
 from okf_compiler.errors import UserError
 from okf_compiler.gather import Sources, gather
 from okf_compiler.live.claims import claims
 from okf_compiler.model import Database
-from okf_compiler.settings import Settings, list_databases, load_settings
+from okf_compiler.settings import Settings, load_settings
 from okf_compiler.validate import validate
 
 

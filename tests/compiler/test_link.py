@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from support.linking import SHOP, a_rule, linked, targets
 
+from okf_compiler.documents import list_databases
 from okf_compiler.link import link, unlinked
 from okf_compiler.model import Database
 from okf_compiler.readers.livesqlbench import read
-from okf_compiler.settings import list_databases, load_settings
+from okf_compiler.settings import load_settings
 
 
 def test_rules_that_reach_nothing_are_reported_and_circles_end() -> None:

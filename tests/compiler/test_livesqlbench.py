@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from support.documents import MEANINGS, SCHEMA, rule, write_documents
 
+from okf_compiler.documents import Documents, list_databases
 from okf_compiler.errors import UserError
 from okf_compiler.model import Database
 from okf_compiler.readers.livesqlbench import read
-from okf_compiler.settings import Documents, list_databases, load_settings
+from okf_compiler.settings import load_settings
 
 FOLDERS = {
     "livesqlbench-base-lite": (18, 175, 2286, 1082),

@@ -126,7 +126,7 @@ def test_a_large_bundle_is_not_compiled_again(out: Path, monkeypatch: pytest.Mon
     assert again(out, CHANGED).added == 1
 
 
-COMPILE = "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from support.documents import *\nfrom okf_compiler.compile import compile\nfrom okf_compiler.settings import Documents\nroot = Path(sys.argv[1])\nfolder = root / 'x'\nfiles = [folder / f'x_{n}' for n in ('schema.txt', 'column_meaning_base.json', 'kb.jsonl')]\nwhile True: compile(Documents('x', root, *files, None), Path(sys.argv[2]))\n"  # noqa: E501
+COMPILE = "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from support.documents import *\nfrom okf_compiler.compile import compile\nfrom okf_compiler.documents import Documents\nroot = Path(sys.argv[1])\nfolder = root / 'x'\nfiles = [folder / f'x_{n}' for n in ('schema.txt', 'column_meaning_base.json', 'kb.jsonl')]\nwhile True: compile(Documents('x', root, *files, None), Path(sys.argv[2]))\n"  # noqa: E501
 
 
 @pytest.mark.slow

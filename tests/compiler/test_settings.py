@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from okf_compiler.documents import find_documents, list_databases
 from okf_compiler.errors import UserError, did_you_mean
-from okf_compiler.settings import find_documents, find_root, list_databases, load_settings
+from okf_compiler.settings import find_root, load_settings
 
 
 def workspace(root: Path, config: str = "") -> Path:

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from okf_agent.engines import Server
 from okf_agent.loading import load
-from okf_compiler.settings import Documents
+from okf_compiler.documents import Documents
 
 
 @contextmanager

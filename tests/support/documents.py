@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from okf_compiler.settings import Documents
+from okf_compiler.documents import Documents
 
 SCHEMA = """\
 CREATE TABLE "customers" (

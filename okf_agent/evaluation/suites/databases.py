@@ -17,8 +17,9 @@ from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
 from okf_agent.loading.dump import DumpError, statements
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
+from okf_compiler.documents import MEANINGS_SUFFIX, RULES_SUFFIX, SCHEMA_SUFFIX
 from okf_compiler.errors import UserError
-from okf_compiler.settings import MEANINGS_SUFFIX, RULES_SUFFIX, SCHEMA_SUFFIX, DatabaseOverride
+from okf_compiler.settings import DatabaseOverride
 from okf_compiler.sql_names import sql_name
 from okf_compiler.whole_file import write_whole
 

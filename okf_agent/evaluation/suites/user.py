@@ -14,8 +14,9 @@ from pathlib import Path
 from okf_agent.entries import Entry, read_entries
 from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
 from okf_agent.tasks import Task
+from okf_compiler.documents import list_databases
 from okf_compiler.errors import UserError, did_you_mean
-from okf_compiler.settings import Settings, list_databases
+from okf_compiler.settings import Settings
 
 IDS = ("id", "task_id", "question_id", "instance_id")
 DATABASES = ("database", "db_id", "db_name")

@@ -14,7 +14,8 @@ from okf_agent.access.rights import Finding, examine_role
 from okf_agent.config import Config, load_config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_admin
-from okf_compiler.settings import DatabaseOverride, Documents
+from okf_compiler.documents import Documents
+from okf_compiler.settings import DatabaseOverride
 
 DATABASE = "doctor_lab"
 CONTENT = """
@@ -180,7 +181,7 @@ def test_machine_model_and_bundles(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "server": "red",
     }  # fmt: skip
     from okf_compiler.compile import compile as compile_bundle
-    from okf_compiler.settings import find_documents
+    from okf_compiler.documents import find_documents
 
     compile_bundle(find_documents(config.settings, "shop"), config.settings.bundles / "shop")
     texts = [f.text for f in doctor.examine(config) if f.check == "bundles"]

@@ -16,8 +16,8 @@ from okf_agent.config import Config, load_config
 from okf_agent.engines import Server, reach
 from okf_agent.engines.connection import MissingDatabase, connect_admin, connect_agent
 from okf_agent.loading.load import load
+from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
-from okf_compiler.settings import Documents
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 AGENT_PASSWORD = "its own: ' \\ @ #"

@@ -29,7 +29,8 @@ from okf_agent.evaluation.suites import Suite, Task, databases
 from okf_agent.evaluation.verdict import Verdict
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
-from okf_compiler.settings import DatabaseSection, find_documents
+from okf_compiler.documents import find_documents
+from okf_compiler.settings import DatabaseSection
 
 pytestmark = pytest.mark.slow
 SEED = 240

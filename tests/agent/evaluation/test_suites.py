@@ -19,8 +19,9 @@ from okf_agent.evaluation.predictions import predictions
 from okf_agent.evaluation.suites import databases, sqlite_dump
 from okf_agent.evaluation.transpile import to_postgres
 from okf_agent.sql.database import Database
+from okf_compiler.documents import find_documents
 from okf_compiler.errors import UserError
-from okf_compiler.settings import DatabaseSection, find_documents
+from okf_compiler.settings import DatabaseSection
 
 PROJECT = Path(__file__).parents[3]
 

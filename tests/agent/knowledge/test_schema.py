@@ -10,10 +10,11 @@ from sqlglot import exp
 
 from okf_agent.knowledge import Sources, prepare
 from okf_compiler.compile import compile_database
+from okf_compiler.documents import list_databases
 from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, ForeignKey, JsonField, Rule, Table
 from okf_compiler.readers import livesqlbench
-from okf_compiler.settings import list_databases, load_settings
+from okf_compiler.settings import load_settings
 
 ROOT = Path(__file__).parents[3]
 

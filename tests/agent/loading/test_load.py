@@ -15,8 +15,9 @@ from okf_agent.engines import Server
 from okf_agent.engines.binaries import clean_environment, find_programs
 from okf_agent.engines.connection import connect_admin
 from okf_agent.loading.load import LoadState, Mark, load
+from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
-from okf_compiler.settings import DatabaseOverride, Documents
+from okf_compiler.settings import DatabaseOverride
 
 NAMES = ("load_small", "load_schema", "load_real", "load_psql")
 
