@@ -64,6 +64,7 @@ def run(config: Config, wanted: EvalOptions, console: Console) -> int:
     name = planned.wanted.name or _new_name(planned.suite.name)
     folder = store.folder_of(config, name)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    suites.hold_pins(planned.suite, say)
     config = databases.configured(planned.suite, config)
     replies = Replies(config.runs / REPLIES) if wanted.cache else None
     with ExitStack() as stack:
@@ -95,6 +96,8 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
             f"Which suite? Give --suite NAME, or the --name of an evaluation to go on with: {known}", status=2
         )
     suite = suites.load(str(suite_name), config)
+    if begun:
+        plan.refuse_other_files(before, suite)
     wanted = replace(
         wanted,
         suite=str(suite_name),
@@ -116,14 +119,12 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
 
 
 def get_ready(planned: Planned, workspace: Workspace, say: Say) -> dict[str, Ready]:
-    """Check the pins, get every database ready and count its rows; the databases by name.
+    """Get every database ready and count its rows; the databases by name.
 
     Raises:
-        UserError: an input is not as pinned, a database cannot be had or is not loaded completely.
+        UserError: a database cannot be had or is not loaded completely.
     """
     suite = planned.suite
-    if wrong := suites.check_pins(suite):
-        raise UserError(f"The suite {suite.name} is not the one its figures are known for:\n  " + "\n  ".join(wrong))
     found = {}
     for name in dict.fromkeys(task.database for task in planned.tasks):
         ready = workspace.ready(name, say)

@@ -157,7 +157,10 @@ def _hash_of(*parts: bytes) -> str:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What differs between two eval.json that should be one evaluation, in words; budget, time and versions may."""
+    """What differs between two eval.json that should be one evaluation, in words; budget, time and versions may.
+
+    The suite's files were held against what they were before anything was loaded: `refuse_other_files`.
+    """
     found = [
         f"{key}: {before.get(key)!r} then, {after.get(key)!r} now"
         for key in ("suite", "repeat", "judge")
@@ -166,8 +169,6 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     if OWN_SERVER in before and before[OWN_SERVER] != after.get(OWN_SERVER):
         then, now = ("set" if each.get(OWN_SERVER) else "not set" for each in (before, after))
         found.append(f"model.api_base: {then} then, {now} now")
-    if before.get("suite") == after.get("suite") and before.get("suite_hash") != after.get("suite_hash"):
-        found.append("the suite's files have another content")
     found += _in_lists("tasks", before.get("tasks", ()), after.get("tasks", ()))
     old_cells, new_cells = ([c["name"] for c in each.get("cells", ())] for each in (before, after))
     found += _in_lists("cells", old_cells, new_cells)
@@ -184,13 +185,27 @@ def refuse_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         UserError: something differs; says what.
     """
     if found := changes(before, after):
-        shown = "\n".join(f"  {line}" for line in found[:SHOWN])
-        more = f"\n  … and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        raise UserError(
-            f"The evaluation {before.get('name')} began otherwise:\n{shown}{more}\n"
-            "Undo the change to go on with it, or give another --name to begin a new one.",
-            status=2,
-        )
+        raise _began_otherwise(before, found)
+
+
+def refuse_other_files(before: Mapping[str, Any], suite: Suite) -> None:
+    """Let an evaluation go on only with the questions, gold and data that it began with.
+
+    Raises:
+        UserError: a file of the suite is another one now.
+    """
+    if before.get("suite") == suite.name and before.get("suite_hash") != suite.hash:
+        raise _began_otherwise(before, ["the suite's files have another content"])
+
+
+def _began_otherwise(before: Mapping[str, Any], found: Sequence[str]) -> UserError:
+    shown = "\n".join(f"  {line}" for line in found[:SHOWN])
+    more = f"\n  … and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return UserError(
+        f"The evaluation {before.get('name')} began otherwise:\n{shown}{more}\n"
+        "Undo the change to go on with it, or give another --name to begin a new one.",
+        status=2,
+    )
 
 
 def _in_lists(what: str, before: Sequence[str], after: Sequence[str]) -> list[str]:

@@ -53,6 +53,7 @@ def score_file(config: Config, options: ScoreOptions, say: Callable[[str], None]
         UserError: no such suite, a suite without gold, a line that is no prediction, a database that cannot be had.
     """
     suite = suites.load(options.suite, config)
+    suites.hold_pins(suite, say)
     config = databases.configured(suite, config)
     tasks = {task.id: task for task in suite.tasks}
     given = [*predictions(options.file, suite)]

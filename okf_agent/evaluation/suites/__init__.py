@@ -15,10 +15,10 @@ from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import Settings
 
 __all__ = [
-    "SUITES", "Listed", "Suite", "SuiteDatabase", "Task", "check_pins", "listed", "load",
+    "SUITES", "Listed", "Suite", "SuiteDatabase", "Task", "hold_pins", "listed", "load",
 ]  # fmt: skip
 
-check_pins = pins.check
+hold_pins = pins.hold
 
 
 @dataclass(frozen=True)

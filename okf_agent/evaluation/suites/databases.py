@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from okf_agent.config import Config
-from okf_agent.evaluation.suites import pins, sqlite_dump
+from okf_agent.evaluation.suites import sqlite_dump
 from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
 from okf_agent.loading.dump import DumpError, statements
 from okf_agent.sql.database import Database
@@ -27,13 +27,11 @@ MADE = Path(".okf") / "evaluation"
 
 
 def configured(suite: Suite, config: Config) -> Config:
-    """The configuration in which the suite's databases are found, its data roots first; makes what must be made,
-    and remembers what the inputs are, where nothing pins them yet.
+    """The configuration in which the suite's databases are found, its data roots first; makes what must be made.
 
     Raises:
         UserError: a SQLite file or a data dictionary cannot be read.
     """
-    pins.record(suite)
     settings = config.settings
     made = settings.root / MADE / suite.name
     roots: list[Path] = []
@@ -130,7 +128,7 @@ def _tables_of(dump: Path) -> Iterator[str]:
                 if statement.words[:2] == (b"CREATE", b"TABLE"):
                     yield statement.sql.decode("utf-8", "replace").strip().rstrip(";") + ";\n"
                 for _ in statement.rows or ():
-                    pass  # the reader goes on behind them
+                    pass  # rows have to be read past, to come to the next statement
     except (DumpError, OSError) as error:
         raise UserError(f"{dump} cannot be read: {error}.") from None
 

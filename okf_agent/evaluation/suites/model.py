@@ -43,11 +43,16 @@ class Suite:
     pins: Mapping[str, str] = field(default_factory=dict)
     """Name -> SHA-256 in hexadecimal of what the inputs are to be."""
     pins_file: Path | None = None
-    """Where they are remembered from the first run here; None where the publisher's are known."""
+    """Where they are kept as they were run here; None where the publisher's are known."""
     row_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Database -> `schema.table` -> rows of the tables when it is loaded completely."""
     notes: tuple[str, ...] = ()
     """What a reader of its figures must know, one sentence each."""
+
+    @property
+    def own(self) -> bool:
+        """Whether these are questions of the user's own, who may change them."""
+        return self.gold_format == "user"
 
     @property
     def queries(self) -> tuple[Task, ...]:

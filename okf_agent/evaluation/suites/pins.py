@@ -2,7 +2,8 @@
 
 In order: what `okf-agent data get` wrote down beside the files it brought; the committed `<suite>.json` in this
 folder's `pinned/`, for data that is public and fixed; else what the inputs were when the suite was first run here, in
-`runs/suites/<suite>.json`. Row counts are for one dump: where a database's dump is another, they are not looked at.
+`runs/suites/<suite>.json`. Questions of one's own may change: they are pinned anew, and it is said. Row counts are for
+one dump: where a database's dump is another, they are not looked at.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from okf_agent.config import Config
 from okf_agent.downloads.suites import LOCK
 from okf_agent.evaluation.suites.model import Suite, digest
+from okf_agent.prepare import Say
 from okf_compiler.errors import UserError
 from okf_compiler.whole_file import write_whole
 
@@ -42,26 +44,45 @@ def pinned(suite: Suite, folder: Path | None, config: Config) -> Suite:
     return replace(suite, pins=files, row_counts=counts, pins_file=first if is_first else None)
 
 
-def check(suite: Suite) -> tuple[str, ...]:
-    """The inputs that are not what was pinned, in words with the remedy; () where all are."""
+def hold(suite: Suite, say: Say) -> None:
+    """Hold the inputs against their pins before they are used. Where nothing pins them they are pinned now; so are
+    questions of one's own that changed, with a word about it.
+
+    Raises:
+        UserError: an input of a public suite is not as pinned; says how to go on.
+    """
+    changed = differences(suite)
+    if changed and suite.own:
+        say(
+            f"{suite.name} was changed since it was last run here: {'; '.join(changed)}. That is all right; its "
+            "figures are of other questions or data than earlier ones."
+        )
+    elif changed:
+        listed = "\n  ".join(changed)
+        remedy = "Bring back the files as they are published."
+        if suite.pins_file:
+            remedy = f"Bring back the files as they were, or delete {suite.pins_file} to go on with these."
+        raise UserError(f"The suite {suite.name} is not the one its figures are known for:\n  {listed}\n{remedy}")
+    if suite.pins_file and (changed or not suite.pins_file.is_file()):
+        _keep(suite, suite.pins_file)
+
+
+def differences(suite: Suite) -> tuple[str, ...]:
+    """The inputs that are not what was pinned, in words; () where all are."""
     found = []
-    remedy = f"; to take what is there now, delete {suite.pins_file}" if suite.pins_file else ""
     for name, sha256 in suite.pins.items():
         path = suite.files.get(name)
         if path is None:
-            found.append(f"{name} is missing{remedy}")
+            found.append(f"{name} is missing")
         elif digest(path) != sha256:
-            found.append(f"{name} has another content than the one pinned{remedy}")
+            found.append(f"{name} has another content than the one pinned")
     return tuple(found)
 
 
-def record(suite: Suite) -> None:
-    """Remember what the inputs are at the first run, where nothing else pins them."""
-    if suite.pins_file is None or suite.pins_file.is_file():
-        return
+def _keep(suite: Suite, file: Path) -> None:
     files = {name: digest(path) for name, path in sorted(suite.files.items())}
-    suite.pins_file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(suite.pins_file, json.dumps({"files": files}, indent=1) + "\n")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, json.dumps({"files": files}, indent=1) + "\n")
 
 
 def dump_digest(suite: Suite, database: str) -> str | None:

@@ -25,7 +25,7 @@ from okf_agent.engines import Server
 from okf_agent.evaluation import gold, suites
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.scorers import SCORERS, Options, score
-from okf_agent.evaluation.suites import Suite, Task, databases
+from okf_agent.evaluation.suites import Suite, Task, databases, pins
 from okf_agent.evaluation.verdict import Verdict
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
@@ -95,7 +95,7 @@ def test_gold_is_right_against_itself(everything: dict[str, Loaded], name: str, 
 @pytest.mark.parametrize("name", ["bird-superhero", "defog", "shop"])
 def test_inputs_and_rows_are_as_pinned(everything: dict[str, Loaded], name: str) -> None:
     suite = everything[name].suite
-    assert suite.pins and suites.check_pins(suite) == ()
+    assert suite.pins and pins.differences(suite) == ()
     assert suite.row_counts.keys() == {each.name for each in suite.databases}
     for database in everything[name].databases.values():
         assert databases.check_rows(suite, database) == ()

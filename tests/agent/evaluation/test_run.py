@@ -140,10 +140,12 @@ def test_a_suite_whose_file_changed_is_refused(lab: Lab) -> None:
     lab.run("--suite", "own.jsonl", "--cells", "pack", "--name", "changed")
     evaluations.write_suite(own, 2)
     own.write_text(own.read_text("utf-8").replace("below 2 are", "below  2 are"), encoding="utf-8")
-    (lab.root / "runs" / "suites" / "own.json").unlink()  # what the suite was pinned to
     status, said = lab.run("--name", "changed")
     assert status == 2, said
     assert "the suite's files have another content" in said
+    status, said = lab.run("--suite", "own.jsonl", "--cells", "pack", "--name", "anew")
+    assert status == 0, said
+    assert "own was changed since it was last run here: own.jsonl has another content" in said
 
 
 def test_a_budget_ends_it_and_a_larger_one_goes_on(lab: Lab) -> None:

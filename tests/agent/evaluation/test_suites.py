@@ -16,7 +16,7 @@ from okf_agent.config import Config, load_config
 from okf_agent.engines import Server
 from okf_agent.evaluation import gold, suites
 from okf_agent.evaluation.predictions import predictions
-from okf_agent.evaluation.suites import databases, sqlite_dump
+from okf_agent.evaluation.suites import databases, pins, sqlite_dump
 from okf_agent.evaluation.transpile import to_postgres
 from okf_agent.sql.database import Database
 from okf_compiler.documents import find_documents
@@ -56,7 +56,7 @@ def test_public_suite(
     assert sum(task.ordered for task in suite.tasks) == ordered
     assert not [each for each in answered.values() if each.error]
     assert answered.keys() <= {task.id for task in suite.tasks}
-    assert suites.check_pins(suite) == ()
+    assert pins.differences(suite) == ()
 
 
 @pytest.mark.parametrize("name", ["shop", "defog", "bird-superhero"])
@@ -343,19 +343,24 @@ def test_own_suite_with_a_fault(tmp_path: Path, lines: list[Any], words: str) ->
 # --- Pins ---
 
 
-def test_own_suite_is_pinned_at_its_first_run(tmp_path: Path) -> None:
+def test_own_suite_may_change_and_that_is_said(tmp_path: Path) -> None:
     write(tmp_path, {"mine.jsonl": [GOOD]})
     config = config_of(tmp_path, PROJECT / "data")
     first = suites.load("mine.jsonl", config)
     before = first.hash
-    assert suites.check_pins(first) == () and not first.pins
-    databases.configured(first, config)
-    assert suites.check_pins(suites.load("mine.jsonl", config)) == ()
+    told: list[str] = []
+    suites.hold_pins(first, told.append)
+    assert not first.pins and suites.load("mine.jsonl", config).pins
+    suites.hold_pins(suites.load("mine.jsonl", config), told.append)
+    assert not told
     write(tmp_path, {"mine.jsonl": [GOOD | {"sql": "SELECT 2"}]})
     changed = suites.load("mine.jsonl", config)
     assert changed.hash != before
-    (said,) = suites.check_pins(changed)
-    assert said.startswith("mine.jsonl has another content") and str(changed.pins_file) in said
+    suites.hold_pins(changed, told.append)
+    (said,) = told
+    assert said.startswith("mine was changed since it was last run here: mine.jsonl has another content")
+    suites.hold_pins(suites.load("mine.jsonl", config), told.append)
+    assert told == [said], "it is said once"
 
 
 def test_what_was_fetched_is_pinned_by_its_lock_file(tmp_path: Path) -> None:
@@ -364,7 +369,19 @@ def test_what_was_fetched_is_pinned_by_its_lock_file(tmp_path: Path) -> None:
     entry = {"url": "u", "size": 1, "sha256": "0" * 64, "git": None}
     write(folder, {"okf-data.lock.json": {"files": {"livesqlbench_data.jsonl": entry, "README.md": entry}}})
     suite = suites.load("livesqlbench-large", config_of(tmp_path))
-    assert suites.check_pins(suite) == ("livesqlbench_data.jsonl has another content than the one pinned",)
+    with pytest.raises(UserError, match=r"bench_data\.jsonl has another content than the one pinned\nBring back"):
+        suites.hold_pins(suite, print)
+
+
+def test_a_public_suite_without_known_pins_is_held_to_its_first_run(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "livesqlbench-large-v1"
+    write(folder, {"livesqlbench_data.jsonl": [LARGE]})
+    config = config_of(tmp_path)
+    suites.hold_pins(suites.load("livesqlbench-large", config), print)
+    write(folder, {"livesqlbench_data.jsonl": [LARGE, LARGE]})
+    changed = suites.load("livesqlbench-large", config)
+    with pytest.raises(UserError, match=r"or delete .*livesqlbench-large\.json to go on with these"):
+        suites.hold_pins(changed, print)
 
 
 def test_a_changed_input_of_a_pinned_suite_is_named(tmp_path: Path) -> None:
@@ -373,10 +390,10 @@ def test_a_changed_input_of_a_pinned_suite_is_named(tmp_path: Path) -> None:
         if file.suffix in (".jsonl", ".json", ".txt", ".sql"):
             write(folder, {file.name: file.read_text(encoding="utf-8")})
     config = config_of(tmp_path)
-    assert suites.check_pins(suites.load("shop", config)) == ()
+    assert pins.differences(suites.load("shop", config)) == ()
     with (folder / "shop_kb.jsonl").open("a", encoding="utf-8") as rules:
         rules.write("\n")
-    assert suites.check_pins(suites.load("shop", config)) == ("shop_kb.jsonl has another content than the one pinned",)
+    assert pins.differences(suites.load("shop", config)) == ("shop_kb.jsonl has another content than the one pinned",)
     with (folder / "shop.sql").open("a", encoding="utf-8") as dump:
         dump.write("\n")
     assert suites.load("shop", config).row_counts == {}, "rows are known for one dump only"
