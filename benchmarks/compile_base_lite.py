@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from needs import test_data
+
 START = time.perf_counter()
 from okf_compiler.compile import compile  # noqa: E402
 from okf_compiler.documents import list_databases  # noqa: E402
@@ -33,7 +35,7 @@ Seconds = tuple[float, float]
 
 def main() -> None:
     arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
-    root = Path(arguments[0] if arguments else Path(os.environ["OKF_TEST_DATA"]) / "livesqlbench-base-lite")
+    root = Path(arguments[0]) if arguments else test_data() / "livesqlbench-base-lite"
     documents = list_databases(load_settings(root, {"agent": {"raw_docs": str(root.resolve())}}))
     out = Path(tempfile.mkdtemp(prefix="okf-benchmark-"))
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from needs import admin_of, own_server
 
-from okf_agent.engines import embedded
 from okf_agent.engines.binaries import find_programs
 from okf_agent.results import export
 from okf_agent.results.formats import Written
@@ -36,24 +35,18 @@ FROM generate_series(1, {rows}) AS g"""
 
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    with tempfile.TemporaryDirectory(prefix="okf-bench-") as folder:
-        root = Path(folder)
-        root.chmod(0o755)  # run by root, the server's account must enter it
-        server = embedded.start(root, "agent_ro")
-        assert server.admin is not None
-        try:
-            with psycopg.connect(**server.admin, dbname="postgres", autocommit=True) as admin:
-                admin.execute(FILL.format(rows=rows))
-                admin.execute("VACUUM orders")
-            theirs = psql(server.admin, root / "psql.csv")
-            print(f"psql --csv  {theirs:6.2f} s  {rows / theirs:10,.0f} rows/s")
-            for format in export.FORMATS:
-                ours = write(server.admin, root / f"ours.{format}", format)
-                print(f"{format:10}  {ours:6.2f} s  {rows / ours:10,.0f} rows/s  {theirs / ours:.2f} of psql's speed")
-            print(f"the two CSV files are {'equal' if same(root) else 'DIFFERENT'} but for quoted ''")
-            print(f"memory added by all four: {peak_mb() - BEFORE:.0f} MB")
-        finally:
-            embedded.stop(root)
+    with own_server() as (root, server):
+        params = admin_of(server)
+        with psycopg.connect(**params, dbname="postgres", autocommit=True) as admin:
+            admin.execute(FILL.format(rows=rows))
+            admin.execute("VACUUM orders")
+        theirs = psql(params, root / "psql.csv")
+        print(f"psql --csv  {theirs:6.2f} s  {rows / theirs:10,.0f} rows/s")
+        for format in export.FORMATS:
+            ours = write(params, root / f"ours.{format}", format)
+            print(f"{format:10}  {ours:6.2f} s  {rows / ours:10,.0f} rows/s  {theirs / ours:.2f} of psql's speed")
+        print(f"the two CSV files are {'equal' if same(root) else 'DIFFERENT'} but for quoted ''")
+        print(f"memory added by all four: {peak_mb() - BEFORE:.0f} MB")
 
 
 def psql(params: dict[str, Any], file: Path) -> float:

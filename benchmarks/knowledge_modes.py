@@ -11,7 +11,6 @@ content to measure. `--write` puts the table into the README.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from navigation import Cost, ask, mode
 from navigation_sets import SHOP, Place, Task, documents_in, place, shop_tasks, suite_tasks
+from needs import test_data
 
 from okf_agent.cell import KNOWLEDGE
 
@@ -38,7 +38,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="okf-benchmark-") as folder:
         costs = {
             here.documents.name: (here, {name: _measure(name, tasks, here) for name in KNOWLEDGE})
-            for here, tasks in _places(Path(os.environ["OKF_TEST_DATA"]), given.profiles, Path(folder))
+            for here, tasks in _places(test_data(), given.profiles, Path(folder))
         }
     text = table(costs)
     print(text)

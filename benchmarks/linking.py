@@ -14,7 +14,6 @@ two such tables runs through it. All figures are over links, or over pairs of ru
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from needs import test_data
 
 from okf_compiler.documents import list_databases
 from okf_compiler.link import Links, link
@@ -137,13 +137,13 @@ def show(what: str, s: Scores) -> None:
 
 
 def load(folder: str, name: str) -> Database:
-    root = Path(os.environ["OKF_TEST_DATA"]) / folder
+    root = test_data() / folder
     return read(list_databases(load_settings(root, {"agent": {"raw_docs": str(root.resolve())}}))[name])
 
 
 def time_all() -> None:
     for folder in ("livesqlbench-base-lite", "livesqlbench-base-lite-postgres", "livesqlbench-base-full-v1"):
-        root = Path(os.environ["OKF_TEST_DATA"]) / folder
+        root = test_data() / folder
         documents = list_databases(load_settings(root, {"agent": {"raw_docs": str(root.resolve())}}))
         databases = [read(each) for each in documents.values()]
         seconds = timed(databases)

@@ -30,7 +30,6 @@ databases of Base-Lite are made into one.
 from __future__ import annotations
 
 import json
-import os
 import re
 import statistics
 import tempfile
@@ -40,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from navigation_sets import SHOP, Place, Task, cut, documents_in, place, shop_tasks, suite_tasks, together
+from needs import test_data
 
 from okf_agent import agent
 from okf_agent.config import ModelSection
@@ -284,7 +284,7 @@ def measure(tasks: Sequence[Task], place: Place) -> Figures:
 
 
 def main() -> None:
-    root = Path(os.environ["OKF_TEST_DATA"]) / "livesqlbench-base-lite"
+    root = test_data() / "livesqlbench-base-lite"
     with tempfile.TemporaryDirectory(prefix="okf-benchmark-") as folder:
         out = Path(folder)
         shop_documents, shop_asked = documents_in(SHOP.parent)["shop"], shop_tasks()

@@ -12,15 +12,15 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
+from needs import admin_of, own_server
 
-from okf_agent.engines import Server, embedded
+from okf_agent.engines import Server
 from okf_agent.loading import load
 from okf_compiler.documents import Documents
 
@@ -48,32 +48,26 @@ ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers;
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
     print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    with tempfile.TemporaryDirectory(prefix="okf-bench-") as folder:
-        root = Path(folder)
-        root.chmod(0o755)  # run by root, the server's account must enter it
-        server = embedded.start(root, "agent_ro")
-        assert server.admin is not None
-        try:
-            with psycopg.connect(**server.admin, dbname="postgres", autocommit=True) as admin:
-                admin.execute("CREATE DATABASE big")
-            with psycopg.connect(**server.admin, dbname="big", autocommit=True) as admin:
-                admin.execute(FILL.format(rows=rows).encode())
-                admin.execute("VACUUM ANALYZE")
-            profile(server.admin, "big", root)
-            relief(server, root)
-        finally:
-            embedded.stop(root)
+    with own_server() as (root, server):
+        params = admin_of(server)
+        with psycopg.connect(**params, dbname="postgres", autocommit=True) as admin:
+            admin.execute("CREATE DATABASE big")
+        with psycopg.connect(**params, dbname="big", autocommit=True) as admin:
+            admin.execute(FILL.format(rows=rows).encode())
+            admin.execute("VACUUM ANALYZE")
+        profile(params, "big", root)
+        relief(server, root)
 
 
 def relief(server: Server, root: Path) -> None:
     """The largest real database with a time limit."""
     data = os.environ.get("OKF_TEST_DATA")
-    if not data or server.admin is None:
+    if not data:
         print("disaster_relief: OKF_TEST_DATA is not set")
         return
     dump = Path(data) / "livesqlbench-base-full-v1" / "dumps" / "disaster_relief_full.sql"
     load.load(server, Documents("disaster_relief", root, root / "x", root / "x", root / "x", dump))
-    profile(server.admin, "disaster_relief", root)
+    profile(admin_of(server), "disaster_relief", root)
 
 
 def profile(admin: dict[str, Any], name: str, root: Path) -> None:

@@ -10,15 +10,13 @@ there and the server is idle again. Bounds: 3 ms, 60 MB.
 from __future__ import annotations
 
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import psycopg
+from needs import admin_of, own_server
 
-from okf_agent.engines import embedded
 from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection
 
@@ -36,16 +34,9 @@ REPEATS = 200
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="okf-bench-") as folder:
-        root = Path(folder)
-        root.chmod(0o755)  # run by root, the server's account must enter it
-        server = embedded.start(root, "agent_ro")
-        assert server.admin is not None
-        try:
-            overhead(server.admin)
-            endless(server.admin)
-        finally:
-            embedded.stop(root)
+    with own_server() as (_, server):
+        overhead(admin_of(server))
+        endless(admin_of(server))
 
 
 def overhead(params: dict[str, Any]) -> None:

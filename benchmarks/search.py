@@ -31,6 +31,7 @@ from typing import Any
 
 import yaml
 from navigation_sets import RULE_ID, Place, Task, documents_in, place, shop_tasks, suite_tasks
+from needs import test_data
 
 from okf_agent.search import index as search_index
 from okf_agent.search import signposts
@@ -54,12 +55,10 @@ class Query:
 
 def main() -> None:
     arguments = sys.argv[1:]
-    root = os.environ.get("OKF_TEST_DATA")
-    if not root:
-        sys.exit("Set OKF_TEST_DATA to the folder with the benchmark's documents.")
+    root = test_data()
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}\n")
     with tempfile.TemporaryDirectory() as folder:
-        places = {name: _place(Path(root), name, Path(folder)) for name in (*TUNED, *HELD_OUT)}
+        places = {name: _place(root, name, Path(folder)) for name in (*TUNED, *HELD_OUT)}
         misses = "--misses" in arguments
         if "--scale" in arguments:
             number = arguments[-1] if arguments[-1].isdigit() else "100000"
@@ -71,8 +70,8 @@ def main() -> None:
             total = [total[0] + found, total[1] + of]
         print(f"all       {total[0]} of {total[1]} ({total[0] / total[1]:.1%}) among the first {FIRST}\n")
         more = sorted({label["database"] for label in _labels(MORE)})
-        rank_all("also", {name: _place(Path(root), name, Path(folder)) for name in more}, more, misses)
-        count_signposts(Path(root), Path(folder))
+        rank_all("also", {name: _place(root, name, Path(folder)) for name in more}, more, misses)
+        count_signposts(root, Path(folder))
 
 
 def _place(root: Path, name: str, folder: Path) -> Place:

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from needs import admin_of
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -166,7 +167,7 @@ def soak(root: Path, disk: Path | None, seconds: float, workers: int, chance: ra
     with Workspace(config) as workspace:
         ready = workspace.ready(DATABASE, lambda _: None)
         assert ready.database is not None
-        admin = embedded.start(root, "agent_ro").admin or {}
+        admin = admin_of(embedded.start(root, "agent_ro"))
         with psycopg.connect(**admin, dbname="postgres", autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET max_wal_size = '64MB'")
             connection.execute("ALTER SYSTEM SET restart_after_crash = on")
@@ -188,7 +189,7 @@ def soak(root: Path, disk: Path | None, seconds: float, workers: int, chance: ra
         for thread in (*threads, watcher):
             thread.join(max(1.0, over + HUNG_S - time.monotonic()))
         hung = sum(thread.is_alive() for thread in threads)
-    left = agent_connections(embedded.start(root, "agent_ro").admin or {})
+    left = agent_connections(admin_of(embedded.start(root, "agent_ro")))
     lines = [json.loads(x) for x in (config.runs / "runs.jsonl").read_text(encoding="utf-8").splitlines()]
     return report(tally, seconds, workers, disk, hung, left, lines)
 
@@ -251,13 +252,13 @@ def bring_up(root: Path) -> None:
 
 
 def kill_sessions(root: Path, _disk: Path | None) -> None:
-    with psycopg.connect(**(embedded.start(root, "agent_ro").admin or {}), dbname="postgres", autocommit=True) as admin:
+    with psycopg.connect(**admin_of(embedded.start(root, "agent_ro")), dbname="postgres", autocommit=True) as admin:
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'agent_ro'")
 
 
 def kill_process(root: Path, _disk: Path | None) -> None:
     """kill -9 of one backend: PostgreSQL ends all others and recovers."""
-    with psycopg.connect(**(embedded.start(root, "agent_ro").admin or {}), dbname="postgres", autocommit=True) as admin:
+    with psycopg.connect(**admin_of(embedded.start(root, "agent_ro")), dbname="postgres", autocommit=True) as admin:
         row = admin.execute("SELECT pid FROM pg_stat_activity WHERE usename = 'agent_ro' LIMIT 1").fetchone()
     if row:
         os.kill(row[0], 9)
@@ -283,14 +284,14 @@ def fill_disk(root: Path, disk: Path | None) -> None:
         with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 65_536)
-        admin = embedded.start(root, "agent_ro").admin or {}
+        admin = admin_of(embedded.start(root, "agent_ro"))
         with psycopg.connect(**admin, dbname=DATABASE, autocommit=True) as connection:
             connection.execute("CREATE TABLE filled AS SELECT repeat('x', 1000) FROM generate_series(1, 100000)")
     finally:
         time.sleep(5)
         filler.unlink(missing_ok=True)
         bring_up(root)
-        with psycopg.connect(**(embedded.start(root, "agent_ro").admin or {}), dbname=DATABASE, autocommit=True) as up:
+        with psycopg.connect(**admin_of(embedded.start(root, "agent_ro")), dbname=DATABASE, autocommit=True) as up:
             up.execute("DROP TABLE IF EXISTS filled")
 
 
