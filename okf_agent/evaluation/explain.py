@@ -9,10 +9,12 @@ from typing import Any
 from okf_agent.cell import opens_files
 from okf_agent.config import Config
 from okf_agent.evaluation import gold, suites
-from okf_agent.evaluation.misses import Miss, case_of, classify
+from okf_agent.evaluation.case import case_of
+from okf_agent.evaluation.misses import Miss, classify
 from okf_agent.evaluation.navigation import Navigation, Needed, navigate, needed_concepts
 from okf_agent.evaluation.store import Evaluation
-from okf_agent.prepare import Say
+from okf_agent.prepare import Say, quiet
+from okf_compiler.bundle import bundle_hash
 from okf_compiler.errors import UserError
 from okf_compiler.loaded import loaded
 
@@ -20,10 +22,12 @@ from okf_compiler.loaded import loaded
 class Explainer:
     """Gold of one suite beside the bundles that its runs read."""
 
-    def __init__(self, answers: Mapping[str, gold.Gold], bundles: Path) -> None:
-        """`bundles` is the folder of the compiled ones, one a database."""
+    def __init__(self, answers: Mapping[str, gold.Gold], bundles: Path, say: Say = quiet) -> None:
+        """`bundles` is the folder of the compiled ones, one a database; those that people wrote lie beside it."""
         self.answers = answers
         self.bundles = bundles
+        self.say = say
+        self._read: dict[tuple[str, str], Path | None] = {}
 
     def miss(self, run: Mapping[str, Any], score: Mapping[str, Any]) -> Miss | None:
         """The class of a run that is wrong; None without gold."""
@@ -39,8 +43,19 @@ class Explainer:
         return navigate(run, needed) if needed != Needed() else None
 
     def _needed(self, run: Mapping[str, Any], answer: gold.Gold) -> Needed:
-        folder = self.bundles / str(run["database"])
-        return needed_concepts(loaded(folder), answer.rules, answer.sql) if folder.is_dir() else Needed()
+        folder = self._bundle(str(run["database"]), str(run.get("bundle_hash") or ""))
+        return needed_concepts(loaded(folder), answer.rules, answer.sql) if folder else Needed()
+
+    def _bundle(self, database: str, read: str) -> Path | None:
+        """The bundle with the hash that a run's record has ("": none was read, any will do); None where it is gone."""
+        if (database, read) not in self._read:
+            places = (self.bundles / database, self.bundles.parent / database)
+            here = [place for place in places if (place / "index.md").is_file()]
+            found = next((place for place in here if not read or bundle_hash(place) == read), None)
+            if here and not found:
+                self.say(f"The bundle of {database} is not the one that was asked with: detours are not counted.")
+            self._read[database, read] = found
+        return self._read[database, read]
 
 
 def explainer(config: Config, folder: Path, say: Say) -> Explainer | None:
@@ -53,7 +68,7 @@ def explainer(config: Config, folder: Path, say: Say) -> Explainer | None:
     try:
         suite = suites.load(str(facts.get("suite_argument") or facts.get("suite")), config)
         if facts.get("suite_hash") == suite.hash:
-            return Explainer(gold.load(suite), config.settings.bundles)
+            return Explainer(gold.load(suite), config.settings.bundles, say)
         why = "its files have another content now"
     except (UserError, OSError) as error:
         why = str(error)

@@ -9,15 +9,13 @@ look first; it does not prove a cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from okf_agent.cell import opens_files
-from okf_agent.evaluation.gold import Gold
-from okf_agent.evaluation.navigation import Needed
-from okf_agent.evaluation.sql_shape import Condition, Shape, parse
+from okf_agent.evaluation.case import Case
+from okf_agent.evaluation.sql_shape import Shape
 from okf_agent.evaluation.verdict import Difference
 
 LIMITS = ("step_limit", "time_limit", "token_limit", "cost_limit", "no_tool_calls")
@@ -43,77 +41,6 @@ class Miss:
 
     kind: str
     evidence: str
-
-
-@dataclass(frozen=True)
-class Case:
-    """A wrong answer, and what it is compared with."""
-
-    record: Mapping[str, Any]
-    """The run's line of runs.jsonl."""
-    gold: tuple[str, ...]
-    """Queries, any of which is right."""
-    answerable: bool = True
-    rules: tuple[str, ...] = ()
-    """Bundle paths of the rules that the task needs, as far as they are known."""
-    lenient: bool | None = None
-    differences: tuple[str, ...] = ()
-    """What the lenient verdict forgave."""
-    reason: str = ""
-    """The scorer's own words."""
-
-    @property
-    def sql(self) -> str:
-        answer = self.record.get("answer")
-        return str(answer.get("sql") or "").strip() if isinstance(answer, Mapping) else ""
-
-    @cached_property
-    def shapes(self) -> Pair | None:
-        """The answer's query and the gold query that is nearest to it; None if one of them cannot be parsed."""
-        given = parse(self.sql)
-        pairs = [Pair(shape, given) for sql in self.gold if given and (shape := parse(sql))]
-        return min(pairs, key=lambda pair: pair.distance, default=None)
-
-
-def case_of(record: Mapping[str, Any], score: Mapping[str, Any], answer: Gold, needed: Needed) -> Case:
-    """A run's line of runs.jsonl, its line of scores.jsonl, its task's gold and what of the bundle that needs."""
-    return Case(
-        record=record,
-        gold=answer.sql,
-        answerable=answer.answerable,
-        rules=needed.rules,
-        lenient=score.get("lenient"),
-        differences=tuple(score.get("differences") or ()),
-        reason=str(score.get("reason") or ""),
-    )
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A gold query and an answer."""
-
-    gold: Shape
-    given: Shape
-    missing: list[Condition] = field(init=False)
-    """Conditions of gold that the answer does not have."""
-    added: list[Condition] = field(init=False)
-
-    def __post_init__(self) -> None:
-        for name, a, b in (("missing", self.gold, self.given), ("added", self.given, self.gold)):
-            object.__setattr__(self, name, sorted(a.conditions - b.conditions, key=str))
-
-    @property
-    def left_out(self) -> set[str]:
-        """What one of them gives besides all that the other gives: a difference of output and not of formula."""
-        gold, given = set(self.gold.outputs), set(self.given.outputs)
-        return gold ^ given if gold < given or given < gold else set()
-
-    @property
-    def distance(self) -> int:
-        """How many parts differ."""
-        names = ("tables", "columns", "joins", "conditions", "groups", "calculations")
-        parts = sum(len(getattr(self.gold, name) ^ getattr(self.given, name)) for name in names)
-        return parts + (self.gold.outputs != self.given.outputs) + (self.gold.order != self.given.order)
 
 
 Rule: TypeAlias = Callable[[Case], "str | Miss"]
@@ -275,9 +202,9 @@ def _difference(verb: str, gold: Iterable[str], given: Iterable[str]) -> str:
     missing, added = wanted - found, found - wanted
     if missing and added:
         return f"gold {verb} {_list(missing)}, the answer {_list(added)}"
-    return (
-        f"only gold {verb} {_list(missing)}" if missing else f"only the answer {verb} {_list(added)}" if added else ""
-    )
+    if missing:
+        return f"only gold {verb} {_list(missing)}"
+    return f"only the answer {verb} {_list(added)}" if added else ""
 
 
 def _without(wanted: Iterable[str], there: Iterable[str]) -> set[str]:
@@ -305,7 +232,8 @@ def _text(data: Mapping[str, Any], name: str) -> str:
     return " ".join(str(data.get(name) or "").split())[:200]
 
 
-def _list(names: Iterable[str]) -> str:
-    found: Sequence[str] = names if isinstance(names, list) else sorted(names)
+def _list(names: Set[str] | Sequence[str]) -> str:
+    """Names in words: a sequence in its order, a set by the alphabet."""
+    found = sorted(names) if isinstance(names, Set) else names
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return ", ".join(found[:SHOWN]) + more

@@ -8,6 +8,7 @@ from typing import Any
 
 from okf_agent.ask import Workspace
 from okf_agent.evaluation import gold, misses
+from okf_agent.evaluation.case import case_of
 from okf_agent.evaluation.navigation import needed_concepts
 from okf_agent.evaluation.scorers import Options, score
 from okf_agent.evaluation.split import holdout
@@ -41,7 +42,7 @@ class Scoring:
         facts, miss = verdict.to_json(), None
         if verdict.strict is False and answer:
             needed = needed_concepts(loaded(ready.bundle), answer.rules, answer.sql)
-            miss = misses.classify(misses.case_of(record, facts, answer, needed))
+            miss = misses.classify(case_of(record, facts, answer, needed))
         return {
             "run_id": record["run_id"],
             "task_id": task.id,

@@ -1,6 +1,7 @@
 """`eval compare` and `eval show` on a generated evaluation, and what gold explains of a run over the shop."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.show import show
 from okf_agent.evaluation.store import Evaluation
+from okf_compiler.bundle import bundle_hash
 from okf_compiler.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -129,5 +131,22 @@ def test_gold_explains_a_run_over_the_shop() -> None:
     told = explainer.miss({**run, "mode": "pack"}, {})
     assert told and told.kind == "wrong value"
     assert explainer.miss({**run, "task_id": "other"}, {}) is None
-    elsewhere = Explainer(answers, ROOT / "nowhere").miss(run, {})
+    elsewhere = Explainer(answers, ROOT / "nowhere" / "compiled").miss(run, {})
     assert elsewhere and elsewhere.kind == "wrong value"
+
+
+def test_detours_are_counted_in_the_bundle_that_was_read_and_in_no_other(tmp_path: Path) -> None:
+    compiled = tmp_path / "compiled"
+    shutil.copytree(ROOT / "bundles" / "compiled" / "shop", compiled / "shop")
+    shutil.copytree(ROOT / "bundles" / "shop-by-hand", tmp_path / "shop")
+    answers = {"t": Gold("t", ("SELECT count(*) FROM orders",))}
+    opened = ["/index.md", "/tables/customers.md"]
+    run = {"task_id": "t", "database": "shop", "mode": "bundle", "files_opened": opened}
+    told: list[str] = []
+    explainer = Explainer(answers, compiled, told.append)
+    for folder in (compiled / "shop", tmp_path / "shop"):
+        assert explainer.navigation({**run, "bundle_hash": bundle_hash(folder)})
+    assert not told
+    for _ in range(2):
+        assert explainer.navigation({**run, "bundle_hash": "0" * 64}) is None
+    assert told == ["The bundle of shop is not the one that was asked with: detours are not counted."]
