@@ -18,6 +18,7 @@ from okf_agent import prompts
 from okf_agent.knowledge import Knowledge
 from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, sent_call
 from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
+from okf_agent.models.bounded import Cancelled
 from okf_agent.models.errors import redact
 from okf_agent.models.written_calls import calls_in_text
 from okf_agent.models.written_sql import sql_in_text
@@ -76,7 +77,7 @@ def run(
     reason: StopReason
     try:
         reason = loop.steps() if knowledge.reply == "tools" else loop.one_reply()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Cancelled):
         reason = "interrupted"
     except (UserError, ContextOverflow) as problem:
         reason, error = "error", str(problem)

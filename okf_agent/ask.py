@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from okf_agent import agent, knowledge, llm
 from okf_agent.bundles import measured
@@ -65,6 +65,15 @@ class Outcome:
         if self.run.stop_reason == "interrupted":
             return 130
         return 0 if self.run.succeeded and not self.unrecorded else 1
+
+
+class Supplies(Protocol):
+    """What a question is supplied with: by a Workspace, or by a server that lends it one connection."""
+
+    @property
+    def config(self) -> Config: ...
+    def ready(self, name: str, say: Say, /) -> Ready: ...
+    def model(self, name: str, repeat: int | None = None) -> llm.Model: ...
 
 
 class Workspace:
@@ -158,7 +167,7 @@ class Workspace:
         return llm.Model(section, replies, self.cancelled)
 
 
-def ask(asked: Asked, cell: Cell, workspace: Workspace, on_event: Callable[[Event], None], say: Say) -> Outcome:
+def ask(asked: Asked, cell: Cell, workspace: Supplies, on_event: Callable[[Event], None], say: Say) -> Outcome:
     """Get ready, give the question its knowledge, run the loop, leave a record.
 
     Raises:
@@ -228,7 +237,7 @@ def context_of(config: Config, sources: knowledge.Sources, database: Queries | N
 def _run(
     asked: Asked,
     cell: Cell,
-    workspace: Workspace,
+    workspace: Supplies,
     recorder: trace.Recorder,
     on_event: Callable[[Event], None],
     say: Say,

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from okf_agent.config import ModelSection
 from okf_agent.models import errors as model_errors
 from okf_agent.models.arguments import printable
-from okf_agent.models.bounded import Timeout, bounded
+from okf_agent.models.bounded import Cancelled, Timeout, bounded
 from okf_agent.models.providers import provider_of
 from okf_agent.run import Message, Usage
 
@@ -97,7 +97,7 @@ class Model:
     def __init__(
         self, section: ModelSection, replies: Replies | None = None, cancelled: threading.Event | None = None
     ) -> None:
-        """Once `cancelled` is set, every call raises KeyboardInterrupt, as Ctrl-C does in the main thread."""
+        """Once `cancelled` is set, every call raises Cancelled."""
         self.section = section
         self.replies = replies
         self.cancelled = cancelled or threading.Event()
@@ -122,6 +122,7 @@ class Model:
             UserError: a wrong key, an unknown model, no such server, …; says what to do.
             ContextOverflow: the messages are too long for the model.
             OutOfTime: `seconds` are over.
+            Cancelled: `cancelled` was set.
         """
         if self.replies and (kept := self.replies.get(self._request(messages, tools, seconds))):
             return kept
@@ -132,7 +133,7 @@ class Model:
             begin = time.monotonic()
             try:
                 response = self._call(self._request(messages, tools, end - begin), end, on_text)
-            except OutOfTime:
+            except (OutOfTime, Cancelled):
                 raise
             except Exception as error:
                 working += time.monotonic() - begin
@@ -141,7 +142,7 @@ class Model:
                     raise OutOfTime(model_errors.one_line(error)) from None
                 on_wait(pause, model_errors.one_line(error))
                 if self.cancelled.wait(pause):
-                    raise KeyboardInterrupt from None
+                    raise Cancelled from None
                 waiting += pause
             else:
                 working += time.monotonic() - begin

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from okf_agent.mcp_server.address import LOOPBACK, PATH, hostname, origin_hostname
 from okf_agent.mcp_server.calls import Gone
-from okf_agent.mcp_server.service import GONE, SESSION, TOKEN
+from okf_agent.mcp_server.clients import GONE, SESSION, TOKEN
 from okf_agent.mcp_server.tokens import Tokens
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Guard:
         except ClientDisconnect:
             logger.info("a client left before its request was whole")
         except TimeoutError:
-            logger.warning("a client was too slow, and is left")
+            logger.warning("a client was too slow, and is cut off")
             if not status:
                 await _refused(408, f"The request did not arrive in {self.rules.seconds:g} s.")(scope, receive, send)
         finally:

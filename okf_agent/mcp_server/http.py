@@ -110,7 +110,7 @@ class _Readiness:
             if anyio.current_time() >= self._until:
                 self._known = await self._look()
                 self._until = anyio.current_time() + READY_FOR_SECONDS
-        return self._known and not self._service.stopping
+        return self._known and not self._service.worker.stopping
 
     async def _look(self) -> bool:
         try:

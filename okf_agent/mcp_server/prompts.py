@@ -9,10 +9,11 @@ import mcp_types as types
 
 from okf_agent import prompts
 from okf_agent.bundles import reading
+from okf_agent.mcp_server.errors import ClientError
 from okf_agent.mcp_server.served import Served, one_of
 from okf_agent.models.arguments import QUOTED_CHARS, quote
 from okf_agent.prompts import framing
-from okf_compiler.errors import UserError, did_you_mean, near_names
+from okf_compiler.errors import did_you_mean, near_names
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,15 @@ def get(served: Served, databases: Sequence[str], name: str, arguments: Mapping[
     """A prompt, filled in.
 
     Raises:
-        UserError: there is no such prompt, an argument is missing, or a rule is in no bundle.
+        ClientError: there is no such prompt, an argument is missing, or a rule is in no bundle.
+        UserError: the bundle cannot be read.
     """
     if name not in PROMPTS:
-        raise UserError(f"There is no prompt {quote(repr(name))}{did_you_mean(name[:QUOTED_CHARS], PROMPTS)}")
+        raise ClientError(f"There is no prompt {quote(repr(name))}{did_you_mean(name[:QUOTED_CHARS], PROMPTS)}")
     prompt = PROMPTS[name]
     for argument in prompt.arguments:
         if not arguments.get(argument, "").strip():
-            raise UserError(f"The prompt {name} needs `{argument}`.")
+            raise ClientError(f"The prompt {name} needs `{argument}`.")
     text = prompt.fill(served, one_of(arguments.get("database") or None, databases), arguments)
     message = types.PromptMessage(role="user", content=types.TextContent(text=text))
     return types.GetPromptResult(description=prompt.description, messages=[message])
@@ -84,7 +86,7 @@ def _rule(served: Served, database: str, asked: str) -> tuple[str, str]:
     """The title and the file, as content, of the rule with this title, path or short form.
 
     Raises:
-        UserError: no rule is called so; names near ones.
+        ClientError: no rule is called so; names near ones.
     """
     concepts = served.concepts(database)
     wanted = asked.strip().lower()
@@ -97,7 +99,7 @@ def _rule(served: Served, database: str, asked: str) -> tuple[str, str]:
         near = near_names(wanted[:QUOTED_CHARS], by_name, 3)
         titles = [*dict.fromkeys(by_name[each].title for each in near)]
         hint = f" Near it: {', '.join(titles)}." if titles else ""
-        raise UserError(f"The bundle of {database} has no rule {quote(repr(asked))}.{hint}")
+        raise ClientError(f"The bundle of {database} has no rule {quote(repr(asked))}.{hint}")
     text = reading.read(served.bundles[database], concept.path).text
     return framing.one_line(concept.title), framing.under(concept.path, framing.beneath(text))
 

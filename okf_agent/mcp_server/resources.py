@@ -10,10 +10,10 @@ from urllib.parse import unquote, urlsplit
 import mcp_types as types
 
 from okf_agent.bundles import reading
+from okf_agent.mcp_server.errors import ClientError
 from okf_agent.mcp_server.served import Served, one_of
 from okf_agent.models.arguments import quote
 from okf_agent.prompts import framing
-from okf_compiler.errors import UserError
 
 SCHEME = "okf"
 MARKDOWN = "text/markdown"
@@ -35,14 +35,14 @@ def parse(address: str, databases: Sequence[str]) -> tuple[str, str]:
     """The database and the bundle path of an address.
 
     Raises:
-        UserError: it is no such address, or its database is none of those the client may see.
+        ClientError: it is no such address, or its database is none of those the client may see.
     """
     try:
         parts = urlsplit(address)
     except ValueError:  # brackets around what is no IPv6 address
         parts = urlsplit("")
     if parts.scheme != SCHEME or not parts.netloc:
-        raise UserError(
+        raise ClientError(
             f"{quote(repr(address))} is no resource of this server: they look like okf://{databases[0]}/index.md."
         )
     asked = unquote(parts.netloc)
@@ -54,13 +54,14 @@ def listing(served: Served, databases: Sequence[str], cursor: str | None) -> typ
     """A page of the resources.
 
     Raises:
-        UserError: a bundle cannot be read, or the cursor is none of ours.
+        ClientError: the cursor is none of ours.
+        UserError: a bundle cannot be read.
     """
     found = [*_all(served, databases)]
     starts = {str(start): start for start in range(0, max(1, len(found)), PAGE)}
     start = starts.get(cursor or "0")
     if start is None:
-        raise UserError(f"{quote(repr(cursor))} is no cursor of this server. Begin again without one.")
+        raise ClientError(f"{quote(repr(cursor))} is no cursor of this server. Begin again without one.")
     end = start + PAGE
     return types.ListResourcesResult(resources=found[start:end], next_cursor=str(end) if end < len(found) else None)
 
@@ -98,10 +99,10 @@ def read(served: Served, databases: Sequence[str], address: str) -> reading.Read
     """The file of an address, as `read_file` gives it, without what was measured.
 
     Raises:
-        UserError: there is none; says what there is.
+        ClientError: there is none; says what there is.
     """
     name, path = parse(address, databases)
     found = reading.read(served.bundles[name], path + ("#" + urlsplit(address).fragment).removesuffix("#"))
     if found.failed:
-        raise UserError(found.text)
+        raise ClientError(found.text)
     return replace(found, text=framing.beneath(found.text))

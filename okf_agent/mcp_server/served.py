@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from okf_agent import llm, prompts
-from okf_agent.ask import Workspace, context_of, sources_of
+from okf_agent.ask import Supplies, Workspace, context_of, sources_of
 from okf_agent.bundles import reading
 from okf_agent.cell import Cell
 from okf_agent.config import Config
+from okf_agent.mcp_server.errors import ClientError
 from okf_agent.mcp_server.pool import BUSY, Pool
 from okf_agent.models.arguments import QUOTED_CHARS, quote
 from okf_agent.prepare import Ready, Say, find_bundle
@@ -131,8 +132,8 @@ class Served:
             yield replace(empty, database=_Stoppable(database, stop))
 
     @contextmanager
-    def one_question(self, name: str, stop: Stop) -> Iterator[Workspace]:
-        """A workspace for one question of our own loop, with a connection that only it uses.
+    def one_question(self, name: str, stop: Stop) -> Iterator[Supplies]:
+        """What one question of our own loop needs, with a connection that only it uses.
 
         Raises:
             UserError: the database cannot be reached.
@@ -196,21 +197,25 @@ class _Stoppable:
         return self.database.run(sql, max_rows=max_rows)
 
 
-class _OneQuestion(Workspace):
-    """A workspace that shares everything but the database, and is stopped with its call."""
+@dataclass(frozen=True)
+class _OneQuestion:
+    """What one question of our loop needs: the database of its call, and models that are stopped with it."""
 
-    def __init__(self, shared: Workspace, ready: Ready, stop: Stop) -> None:
-        super().__init__(shared.config, shared.bundle, unsafe_role=shared.unsafe_role)
-        self.cancelled = stop.event
-        self._shared = shared
-        self._own = ready
+    shared: Workspace
+    own: Ready
+    stop: Stop
 
-    def ready(self, name: str, say: Say) -> Ready:
-        return self._own if name == self._own.name else self._shared.ready(name, say)
+    @property
+    def config(self) -> Config:
+        return self.shared.config
+
+    def ready(self, name: str, _say: Say) -> Ready:
+        assert name == self.own.name
+        return self.own
 
     def model(self, name: str, repeat: int | None = None) -> llm.Model:
-        model = self._shared.model(name, repeat)
-        model.cancelled = self.cancelled
+        model = self.shared.model(name, repeat)
+        model.cancelled = self.stop.event
         return model
 
 
@@ -218,16 +223,16 @@ def one_of(asked: Any, databases: Sequence[str]) -> str:
     """The database that a client means, by its name or because there is only one.
 
     Raises:
-        UserError: it is none of those the client may see.
+        ClientError: it is none of those the client may see.
     """
     if asked is None and len(databases) == 1:
         return databases[0]
     known = ", ".join(databases)
     if asked is None:
-        raise UserError(prompts.say("mcp_no_database", databases=known))
+        raise ClientError(prompts.say("mcp_no_database", databases=known))
     if not isinstance(asked, str) or asked not in databases:
         near = did_you_mean(str(asked)[:QUOTED_CHARS], databases)
-        raise UserError(prompts.say("mcp_unknown_database", name=quote(repr(asked)), near=near, databases=known))
+        raise ClientError(prompts.say("mcp_unknown_database", name=quote(repr(asked)), near=near, databases=known))
     return asked
 
 

@@ -14,7 +14,8 @@ from mcp.server.models import InitializationOptions
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from okf_agent import DISTRIBUTION
-from okf_agent.mcp_server.service import Ctx, Service
+from okf_agent.mcp_server.clients import Ctx
+from okf_agent.mcp_server.service import Service
 from okf_agent.records.trace import versions
 
 NAME = "okf-agent"
@@ -43,7 +44,7 @@ def build(service: Service, *, http: bool = False, stateful: bool = True) -> Ser
     async def lifespan(_server: Server[str]) -> AsyncIterator[str]:
         key = "" if http else f"stream {time.monotonic_ns()}"
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(service.watch)
+            tasks.start_soon(service.changes.watch)
             try:
                 yield key
             finally:
@@ -64,11 +65,11 @@ def build(service: Service, *, http: bool = False, stateful: bool = True) -> Ser
         on_list_prompts=service.list_prompts,
         on_get_prompt=service.get_prompt,
         on_completion=service.complete,
-        on_subscriptions_listen=service.listen,
+        on_subscriptions_listen=service.changes.listen,
     )
     server.middleware.append(service.observe)
-    service.keeps_sessions = http and stateful
-    if service.keeps_sessions:
+    service.clients.keeps_sessions = http and stateful
+    if service.clients.keeps_sessions:
         server.add_request_handler("server/discover", types.RequestParams, _discover_sessions)
     return server
 

@@ -77,7 +77,7 @@ def load(section: McpSection, served: Sequence[str], file: Path | None, env: Map
     for origin, text in ((VARIABLE, env.get(VARIABLE, "")), (str(file), _read(file))):
         for name, secret in _pairs(text, origin):
             if name in found:
-                raise UserError(f"{origin}: the token {name} stands there twice.", status=2)
+                raise UserError(f"{origin}: the token {name} is given twice.", status=2)
             same = next((other.name for other in found.values() if other.digest == _digest(secret)), None)
             if same:
                 raise UserError(f"{origin}: {name} and {same} are the same token; each needs its own.", status=2)
@@ -158,7 +158,8 @@ class Window:
 class Meter:
     """What the holder of one token has used. Used from the server's event loop."""
 
-    def __init__(self, section: McpSection, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, section: McpSection | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Without a `section` nothing is refused."""
         self._section = section
         self._clock = clock
         self._calls, self._rows, self._seconds = Window(MINUTE), Window(HOUR), Window(HOUR)
@@ -168,6 +169,8 @@ class Meter:
     def refusal(self) -> str:
         """Why a further call is refused, with the time to wait; "" if it is not."""
         now, section = self._clock(), self._section
+        if section is None:
+            return ""
         running = sum(now - began for began in self._running.values())
         limits = (
             (self._calls, 0.0, section.calls_per_minute, "calls a minute"),

@@ -1,18 +1,19 @@
-"""The tools of the loop as MCP tools, with the database as an argument where several are served."""
+"""The tools of the loop as MCP tools, with the database as an argument where several are served, and two more."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import mcp_types as types
 
 from okf_agent import prompts
 from okf_agent.ask import Asked, Outcome, ask
 from okf_agent.cell import Cell
+from okf_agent.mcp_server.errors import for_client
 from okf_agent.mcp_server.served import Served, Stop, one_of
 from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.models.errors import redact
@@ -21,7 +22,6 @@ from okf_agent.run import Event, StepStarted, ToolStarted
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.render import fitted, for_program, model_text
 from okf_agent.tools import (
-    Context,
     Tool,
     ToolResult,
     arguments_of,
@@ -34,12 +34,13 @@ from okf_agent.tools import (
 from okf_compiler.errors import UserError
 
 logger = logging.getLogger(__name__)
-WITH_DATABASE = frozenset({"run_sql"})
-"""Tools that run queries; the others read the bundle and what was measured."""
 NAMED_DATABASES = 8
 """So many databases are named in the arguments of each tool; more are left to list_databases."""
 READ_ONLY = types.ToolAnnotations(read_only_hint=True)
 
+Needs = Literal["files", "connection", "ask"]
+"""What a call takes of what all calls share: files of the bundle and what was measured, a connection to PostgreSQL,
+or a connection for minutes."""
 Progress = Callable[[str], None]
 """Told, in words, what a long call is doing; called from the call's thread."""
 
@@ -52,91 +53,142 @@ class Call:
     arguments: Mapping[str, Any]
     databases: tuple[str, ...]
     client: str
-    cell: Cell | None = None
-    """How `ask` asks; None where it is not offered."""
+    """As the record names it."""
+    stop: Stop
+    progress: Progress
 
 
-def offered(served: Served, with_ask: bool) -> dict[str, Tool]:
-    """The tools by name. `list_databases` and `ask` are the server's own; their `run` is in `run_call`."""
-    max_rows = served.config.settings.database.max_rows
-    tools = [read_file.tool(), search.tool(), find_value.tool(), run_sql.tool(max_rows), _own("list_databases")]
-    if with_ask:
-        tools.append(_own("ask", question={"type": "string"}))
-    return {tool.name: tool for tool in tools}
+@dataclass(frozen=True)
+class Offer:
+    """A tool as this server offers it."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    """Its arguments but for the database, as in `Tool`."""
+    example: str
+    needs: Needs
+    run: Callable[[Call, Mapping[str, Any], str], ToolResult]
+    """Runs a call with its arguments, checked, in a database; blocks."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    of_one_database: bool = True
 
 
-def listing(tools: Mapping[str, Tool], databases: Sequence[str]) -> list[types.Tool]:
-    """The tools as a client that may see `databases` gets them."""
-    return [
-        types.Tool(
-            name=tool.name,
-            description=tool.description,
-            input_schema=_schema(tool, databases),
-            annotations=READ_ONLY,
-        )
-        for tool in tools.values()
-    ]
+class Tools:
+    """The tools of one server."""
+
+    def __init__(self, served: Served, cell: Cell | None) -> None:
+        """`cell` is how `ask` asks; without one it is not offered."""
+        self._served = served
+        self._cell = cell
+        offers = [
+            self._of_loop(read_file.tool(), "files"),
+            self._of_loop(search.tool(), "files"),
+            self._of_loop(find_value.tool(), "files"),
+            self._of_loop(run_sql.tool(served.config.settings.database.max_rows), "connection"),
+            _own("list_databases", "files", self._list_databases, of_one_database=False),
+        ]
+        if cell:
+            offers.append(_own("ask", "ask", self._ask, question={"type": "string"}))
+        self._offers = {offer.name: offer for offer in offers}
+
+    def listing(self, databases: Sequence[str]) -> list[types.Tool]:
+        """The tools as a client that may see `databases` gets them."""
+        return [
+            types.Tool(
+                name=offer.name,
+                description=offer.description,
+                input_schema=_schema(offer, databases),
+                annotations=READ_ONLY,
+            )
+            for offer in self._offers.values()
+        ]
+
+    def needs(self, name: str) -> Needs:
+        """What a call of the tool needs; one of no tool needs nothing."""
+        return self._offers[name].needs if name in self._offers else "files"
+
+    def database_of(self, name: str, arguments: Mapping[str, Any], databases: Sequence[str]) -> str | None:
+        """The one database a call is about, if it names one that the client may see or there is only one."""
+        if name in self._offers and not self._offers[name].of_one_database:
+            return None
+        asked = arguments.get("database")
+        if len(databases) == 1 and asked is None:
+            return databases[0]
+        return asked if isinstance(asked, str) and asked in databases else None
+
+    def run(self, call: Call) -> ToolResult:
+        """Run one call. Blocks; whatever goes wrong is a failed result that says what to do."""
+        offer = self._offers.get(call.name)
+        if offer is None:
+            return ToolResult(unknown_tool(call.name, [*self._offers.values()]), failed=True)
+        try:
+            given = dict(call.arguments)
+            name = one_of(given.pop("database", None), call.databases) if offer.of_one_database else ""
+            return offer.run(call, parse_arguments(offer, json.dumps(given)), name)
+        except (ArgumentError, QueryError) as error:
+            return ToolResult(printable(redact(str(error))), failed=True)
+        except UserError as error:
+            return ToolResult(printable(for_client(error)), failed=True)
+        except Exception:
+            logger.exception("%s failed", call.name)
+            return ToolResult(prompts.say("mcp_internal"), failed=True)
+
+    def _of_loop(self, tool: Tool, needs: Needs) -> Offer:
+        """A tool of the loop: one definition for both."""
+
+        def run(call: Call, arguments: Mapping[str, Any], database: str) -> ToolResult:
+            with self._served.context(database, call.stop, with_database=needs == "connection") as context:
+                if needs == "connection" and context.database is None:
+                    return ToolResult(prompts.say("mcp_no_content"), failed=True, sql_attempts=1)
+                return tool.run(arguments, context)
+
+        return Offer(tool.name, tool.description, tool.schema, tool.example, needs, run, tool.aliases)
+
+    def _list_databases(self, call: Call, _arguments: Mapping[str, Any], _database: str) -> ToolResult:
+        entries = []
+        for name in call.databases:
+            concepts = self._served.concepts(name)
+            tables = sum(concept.is_table for concept in concepts.values())
+            entries.append({"name": name, "tables": tables, "rules": len(concepts) - tables, "index": "/index.md"})
+        lines = [
+            f"* {e['name']}: {e['tables']} tables, {e['rules']} rules; read_file /index.md lists them" for e in entries
+        ]
+        return ToolResult("\n".join(lines), data={"databases": entries})
+
+    def _ask(self, call: Call, arguments: Mapping[str, Any], database: str) -> ToolResult:
+        """Answer a question with our own loop; it leaves a record of its own."""
+        assert self._cell is not None
+
+        def on_event(event: Event) -> None:
+            if isinstance(event, StepStarted):
+                call.progress(f"step {event.step}")
+            elif isinstance(event, ToolStarted):
+                call.progress(f"step {event.step}: {framing.one_line(event.name)}")
+
+        asked = Asked(arguments["question"], database, client=call.client)
+        with self._served.one_question(database, call.stop) as workspace:
+            return _answered(ask(asked, self._cell, workspace, on_event, self._served.say))
 
 
-def run_call(call: Call, tools: Mapping[str, Tool], served: Served, stop: Stop, progress: Progress) -> ToolResult:
-    """Run one call. Blocks; whatever goes wrong is a failed result that says what to do."""
-    tool = tools.get(call.name)
-    if tool is None:
-        return ToolResult(unknown_tool(call.name, [*tools.values()]), failed=True)
-    try:
-        given = dict(call.arguments)
-        name = "" if tool.name == "list_databases" else one_of(given.pop("database", None), call.databases)
-        arguments = parse_arguments(tool, json.dumps(given))
-        if tool.name == "list_databases":
-            return _list_databases(served, call.databases)
-        if tool.name == "ask":
-            return _ask(arguments["question"], name, call, served, stop, progress)
-        with served.context(name, stop, with_database=tool.name in WITH_DATABASE) as context:
-            return _run(tool, arguments, context)
-    except (ArgumentError, UserError, QueryError) as error:
-        return ToolResult(printable(redact(str(error))), failed=True)
-    except Exception:
-        logger.exception("%s failed", tool.name)
-        return ToolResult(prompts.say("mcp_internal"), failed=True)
-
-
-def kind(name: str) -> str:
-    """What a call needs: `ask` and `query` a connection, `read` only files."""
-    if name == "ask":
-        return "ask"
-    return "query" if name in WITH_DATABASE else "read"
-
-
-def database_of(call: Call) -> str | None:
-    """The one database a call is about, if it names one that the client may see or there is only one."""
-    if call.name == "list_databases":
-        return None
-    name = call.arguments.get("database")
-    if len(call.databases) == 1 and name is None:
-        return call.databases[0]
-    return name if isinstance(name, str) and name in call.databases else None
-
-
-def _run(tool: Tool, arguments: Mapping[str, Any], context: Context) -> ToolResult:
-    if tool.name in WITH_DATABASE and context.database is None:
-        return ToolResult(prompts.say("mcp_no_content"), failed=True, sql_attempts=1)
-    return tool.run(arguments, context)
-
-
-def _own(name: str, **properties: Mapping[str, Any]) -> Tool:
-    """A tool that the loop has not."""
-
-    def run(_arguments: Mapping[str, Any], _context: Context) -> ToolResult:
-        raise AssertionError(f"{name} is run by run_call")
-
+def _own(
+    name: str,
+    needs: Needs,
+    run: Callable[[Call, Mapping[str, Any], str], ToolResult],
+    *,
+    of_one_database: bool = True,
+    **properties: Mapping[str, Any],
+) -> Offer:
+    """A tool that only the server has."""
     example = json.dumps(dict.fromkeys(properties, "…"))
-    return Tool(name, prompts.load(f"tools/{name}.md"), arguments_of(**properties), example, run)
+    description = prompts.load(f"tools/{name}.md")
+    return Offer(name, description, arguments_of(**properties), example, needs, run, of_one_database=of_one_database)
 
 
-def _schema(tool: Tool, databases: Sequence[str]) -> dict[str, Any]:
+def _schema(offer: Offer, databases: Sequence[str]) -> dict[str, Any]:
     """The tool's arguments, with the database where there is more than one."""
-    schema = dict(tool.schema)
-    if len(databases) < 2 or tool.name == "list_databases":
+    schema = dict(offer.schema)
+    if len(databases) < 2 or not offer.of_one_database:
         return schema
     names: dict[str, Any] = {"type": "string"}
     if len(databases) <= NAMED_DATABASES:
@@ -146,39 +198,14 @@ def _schema(tool: Tool, databases: Sequence[str]) -> dict[str, Any]:
     return schema
 
 
-def _list_databases(served: Served, databases: Sequence[str]) -> ToolResult:
-    entries = []
-    for name in databases:
-        concepts = served.concepts(name)
-        tables = sum(concept.is_table for concept in concepts.values())
-        entries.append({"name": name, "tables": tables, "rules": len(concepts) - tables, "index": "/index.md"})
-    lines = [
-        f"* {e['name']}: {e['tables']} tables, {e['rules']} rules; read_file /index.md lists them" for e in entries
-    ]
-    return ToolResult("\n".join(lines), data={"databases": entries})
-
-
-def _ask(question: str, name: str, call: Call, served: Served, stop: Stop, progress: Progress) -> ToolResult:
-    """Answer a question with our own loop; it leaves a record of its own."""
-    assert call.cell is not None
-
-    def on_event(event: Event) -> None:
-        if isinstance(event, StepStarted):
-            progress(f"step {event.step}")
-        elif isinstance(event, ToolStarted):
-            progress(f"step {event.step}: {framing.one_line(event.name)}")
-
-    with served.one_question(name, stop) as workspace:
-        outcome = ask(Asked(question, name, client=call.client), call.cell, workspace, on_event, served.say)
-    return _answered(outcome)
-
-
 def _answered(outcome: Outcome) -> ToolResult:
     run = outcome.run
     answer = run.answer
     if answer is None:
-        problem = run.error or f"There is no answer: {run.stop_reason}."
-        return ToolResult(problem, failed=True, data={"run_id": outcome.run_id, "stop_reason": run.stop_reason})
+        if run.error:
+            logger.error("%s", run.error)
+        ended = {"run_id": outcome.run_id, "stop_reason": run.stop_reason}
+        return ToolResult(prompts.say("mcp_unanswered", **ended), failed=True, data=ended)
     rows = fitted(run.result) if run.result else None
     data = {
         "run_id": outcome.run_id,

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from okf_agent import prompts
 
-if TYPE_CHECKING:
-    from okf_agent.tools import Tool
-
 QUOTED_CHARS = 300
 """Of the model's own words, when an error quotes them."""
+
+
+class Declared(Protocol):
+    """A tool, as far as its arguments go: the loop's (tools.Tool), or one that only the MCP server has."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def schema(self) -> Mapping[str, Any]: ...
+    @property
+    def example(self) -> str: ...
+    @property
+    def aliases(self) -> Mapping[str, str]: ...
 
 
 class ArgumentError(Exception):
     """The arguments cannot be used; the text is for the model."""
 
 
-def parse_arguments(tool: Tool, text: str) -> dict[str, Any]:
+def parse_arguments(tool: Declared, text: str) -> dict[str, Any]:
     """The arguments of a call: every required one, and of the right kind.
 
     Raises:
@@ -55,7 +65,7 @@ def parse_arguments(tool: Tool, text: str) -> dict[str, Any]:
     return arguments
 
 
-def _typed(tool: Tool, name: str, value: Any) -> Any:
+def _typed(tool: Declared, name: str, value: Any) -> Any:
     """A value of the kind its argument has; a lone string counts as a list of one.
 
     Raises:

@@ -21,6 +21,10 @@ class Timeout(Exception):
     """The time is over. The work goes on in its thread until it hands on its next part."""
 
 
+class Cancelled(Exception):
+    """Somebody stopped the work from outside."""
+
+
 class _LeftAlone(Exception):
     """Nobody waits for the work any more."""
 
@@ -39,10 +43,10 @@ def bounded(
 
     Raises:
         Timeout: `seconds` without a part, or `end`, have passed.
-        KeyboardInterrupt: `cancelled` was set.
+        Cancelled: `cancelled` was set.
     """
     if cancelled is not None and cancelled.is_set():
-        raise KeyboardInterrupt
+        raise Cancelled
     said: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
     left = threading.Event()
 
@@ -75,7 +79,7 @@ def _wait(
     limit = time.monotonic() + seconds
     while True:
         if cancelled is not None and cancelled.is_set():
-            raise KeyboardInterrupt
+            raise Cancelled
         pause = min(limit, end) - time.monotonic()
         if pause <= 0:
             raise Timeout(f"no whole reply in {seconds:.0f} seconds")

@@ -229,15 +229,20 @@ def main(weights: Path, folder: Path, idle_seconds: float) -> None:
         signal.signal(getattr(signal, name), lambda *_: leave.set())
     server, running = _llama_server(weights)
     write_whole(place.state, json.dumps(asdict(running)), private=True)
+    _stay(place, running, idle_seconds, leave)
+    del server
+
+
+def _stay(place: Place, running: Running, idle_seconds: float, leave: threading.Event) -> None:
+    """Return once nobody has used the server for `idle_seconds`, its first user not having come yet included."""
     used = time.monotonic()
     while not leave.wait(POLL_SECONDS):
         if _read(place.state) != running:  # another server took its place: its starter did not wait
-            break
+            return
         if _in_use(place):
             used = time.monotonic()
         elif time.monotonic() - used > idle_seconds and _may_leave(place):
-            break
-    del server
+            return
 
 
 def _llama_server(weights: Path) -> tuple[object, Running]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from okf_agent import prompts
-from okf_agent.models.arguments import quote
+from okf_agent.models.arguments import Declared, quote
 from okf_agent.run import Answer
 from okf_agent.sql.database import QueryResult
 from okf_agent.tools.grounding import Evidence
@@ -109,7 +109,7 @@ def arguments_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def unknown_tool(name: str, tools: Sequence[Tool]) -> str:
+def unknown_tool(name: str, tools: Sequence[Declared]) -> str:
     """What to tell a model that called a tool which does not exist."""
     names = [tool.name for tool in tools]
     near = did_you_mean(name, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from okf_agent.search.index import Match
 from okf_agent.tools import Context, Tool, ToolResult, arguments_of
 from okf_compiler.errors import UserError
 
+logger = logging.getLogger(__name__)
 MAX_RESULTS = 8
 MAX_QUERY_CHARS = 2_000
 """What is longer is no query; its beginning says enough."""
@@ -36,8 +38,9 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         return ToolResult(prompts.say("no_query"), failed=True)
     try:
         found = search_index.shared(context.bundle).search(query, MAX_RESULTS)
-    except UserError as error:
-        return ToolResult(str(error), failed=True)
+    except UserError as error:  # it names the bundle's folder, which is nothing to a model
+        logger.error("%s", error)
+        return ToolResult(prompts.say("search_unreadable"), failed=True)
     for match in found:
         context.evidence.add_text(match.text)
     if not found:

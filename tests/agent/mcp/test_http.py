@@ -286,7 +286,7 @@ def opened(running: Running, **headers: str) -> dict[str, str]:
 def test_a_session_that_is_silent_ends_with_a_record_and_goes_on_in_another(
     shop: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("okf_agent.mcp_server.service.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("okf_agent.mcp_server.changes.LOOK_SECONDS", 0.05)
     with over_http(configured(shop, session_idle_s=0.5)) as running:
 
         async def talk() -> None:

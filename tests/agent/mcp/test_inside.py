@@ -20,8 +20,7 @@ from support.mcp_server import ENDLESS, INFO, add_store, configured, run, servic
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
 
 from okf_agent.cell import Cell
-from okf_agent.mcp_server import service as handlers
-from okf_agent.mcp_server import tools
+from okf_agent.mcp_server import changes, work
 from okf_agent.mcp_server.server import build
 from okf_agent.mcp_server.service import Service
 from okf_agent.tools import Context, Tool, find_value, read_file, run_sql, search
@@ -30,7 +29,7 @@ from okf_compiler.tokens import tokens
 MODES = ["auto", "legacy"]
 """The protocol of 2026-07-28, and the one with a handshake before it."""
 LISTING_TOKENS = 1500
-SCHEMA = json.loads((Path(handlers.__file__).parents[1] / "records" / "record.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(work.__file__).parents[1] / "records" / "record.schema.json").read_text(encoding="utf-8"))
 CALLS: list[tuple[Tool, dict[str, Any]]] = [
     (read_file.tool(), {"paths": ["/knowledge/active-customer.md", "tables/orders"]}),
     (read_file.tool(), {"paths": ["/nothing-like-it"]}),
@@ -77,7 +76,7 @@ def test_the_listing_is_short_also_with_ask_and_many_databases(shop: Workspace) 
     assert all(tool.annotations and tool.annotations.read_only_hint for tool in listed.tools)
     assert tokens(listed.model_dump_json(by_alias=True, exclude_none=True)) * 1.2 < LISTING_TOKENS
     several = tuple(f"a_database_with_a_long_name_{number}" for number in range(8))
-    text = json.dumps([t.model_dump(by_alias=True, exclude_none=True) for t in tools.listing(made.tools, several)])
+    text = json.dumps([t.model_dump(by_alias=True, exclude_none=True) for t in made.tools.listing(several)])
     assert tokens(text) * 1.2 < LISTING_TOKENS
 
 
@@ -417,7 +416,7 @@ def test_a_cancelled_call_stops_its_query_and_no_other(shop: Workspace, mode: st
 
 
 def test_a_long_call_reports_its_progress(shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handlers, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(work, "TICK_SECONDS", 0.05)
     said: list[tuple[float, str | None]] = []
 
     async def heard(progress: float, _total: float | None, message: str | None) -> None:
@@ -439,7 +438,7 @@ def test_a_long_call_reports_its_progress(shop: Workspace, monkeypatch: pytest.M
 def test_a_bundle_that_changes_is_seen_at_once_and_told_of(
     shop: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handlers, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(changes, "LOOK_SECONDS", 0.05)
     with service(configured(shop)) as made:
         bundle = tmp_path / "shop"
         shutil.copytree(made.served.bundles["shop"], bundle)
@@ -467,7 +466,7 @@ def test_a_bundle_that_changes_is_seen_at_once_and_told_of(
 
 
 def test_ask_runs_our_own_loop_and_reports_its_steps(shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handlers, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(work, "TICK_SECONDS", 0.02)
     said: list[str | None] = []
 
     async def heard(_progress: float, _total: float | None, message: str | None) -> None:

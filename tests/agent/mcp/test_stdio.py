@@ -43,9 +43,11 @@ class Lines:
 
     def answer(self, id: int) -> dict[str, Any]:
         """What answers a request; every line before it has to be of the protocol too."""
-        assert self.process.stdout
+        assert self.process.stdout and self.process.stderr
         while True:
-            message = json.loads(self.process.stdout.readline())
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            message = json.loads(line)
             assert message["jsonrpc"] == "2.0"
             self.seen.append(message)
             if message.get("id") == id:
@@ -123,6 +125,58 @@ def test_a_query_does_not_outlive_its_client_or_its_server(shop: Workspace, end:
     (record,) = shop.records()
     assert record["stop_reason"] == "interrupted"
     assert record["tool_calls"] == {"read_file": 1, "run_sql": 1}
+
+
+def test_a_client_that_hears_no_more_ends_its_server(shop: Workspace) -> None:
+    """It keeps its own end of standard input open, so that nothing but the failed answer tells of it."""
+    with started(shop) as client:
+        client.hello()
+        assert client.process.stdout
+        client.process.stdout.close()
+        client.call("read_file", {"paths": ["/"]}, 1)
+        with suppress(BrokenPipeError):
+            for number in range(2, 20):
+                client.call("read_file", {"paths": ["/"]}, number)
+        assert client.process.wait(30) is not None
+    (record,) = shop.records()
+    assert record["tool_calls"]["read_file"] >= 1
+
+
+def test_a_cancel_between_garbage_still_stops_its_query(shop: Workspace) -> None:
+    garbage = [
+        "",
+        "not json",
+        "{",
+        "[]",
+        "null",
+        '{"jsonrpc": "2.0"}',
+        '"\\ud800"',
+        "[" * 5_000,
+        "\x00\ufffd",
+        "x" * 100_000,
+    ]
+    with started(shop) as client:
+        client.hello()
+        assert client.process.stdin
+        for line in garbage:
+            client.process.stdin.write(line + "\n")
+        client.call("run_sql", {"sql": ENDLESS}, 1)
+        wait_until(shop.queries, "the query runs")
+        for line in garbage:
+            client.process.stdin.write(line + "\n")
+        for wrong in ({"requestId": 99}, {"requestId": "1"}, {"requestId": [1]}, {}):
+            client.send("notifications/cancelled", wrong)
+        client.process.stdin.flush()
+        client.send("ping", {}, 2)
+        client.answer(2)
+        assert shop.queries(), "none of these names the call"
+        client.send("notifications/cancelled", {"requestId": 1, "reason": "over"})
+        for line in garbage:
+            client.process.stdin.write(line + "\n")
+        client.process.stdin.flush()
+        wait_until(lambda: not shop.queries(), "the query has ended")
+        client.call("run_sql", {"sql": "SELECT 1"}, 3)
+        assert not client.answer(3)["result"]["isError"]
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def test_tokens_come_from_the_environment_and_a_file(tmp_path: Path) -> None:
 def test_a_token_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tokens.txt"
     file.write_text("alice=another-token-0123456", encoding="utf-8")
-    with pytest.raises(UserError, match="the token alice stands there twice") as caught:
+    with pytest.raises(UserError, match="the token alice is given twice") as caught:
         load(McpSection(), SERVED, file, {"OKF_MCP_TOKENS": "alice=alices-token-0123456"})
     assert "token-0123456" not in str(caught.value)
 

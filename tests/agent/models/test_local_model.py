@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
+import filelock
 import pytest
 
 from okf_agent.ask import Workspace
@@ -83,6 +86,34 @@ def test_without_the_extra_the_message_says_what_to_install(monkeypatch: pytest.
     ):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_waits_for_its_first_user_and_leaves_after_its_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child's own loop, without the model: its state file, its leases and its clock."""
+    monkeypatch.setattr(local_model, "POLL_SECONDS", 0.02)
+    place = local_model.Place(tmp_path, tmp_path / "weights", "test")
+    place.leases.mkdir()
+    running = local_model.Running(1, "http://127.0.0.1:9/secret")
+    place.state.write_text(json.dumps(asdict(running)), encoding="utf-8")
+    ended = threading.Event()
+
+    def stay() -> None:
+        local_model._stay(place, running, 0.5, threading.Event())
+        ended.set()
+
+    threading.Thread(target=stay, daemon=True).start()
+    assert not ended.wait(0.2), "it ended before its first user could come"
+    with place.lock:
+        assert not ended.wait(0.6), "it ended while a user was coming in"
+        lease = filelock.FileLock(place.leases / "one")
+        lease.acquire()
+    assert not ended.wait(0.8), "it ended while it was in use"
+    lease.release()
+    assert not ended.wait(0.1), "it ended at once"
+    assert ended.wait(10), "it outlived its last user"
+    assert not place.state.exists()
 
 
 @pytest.mark.slow
