@@ -22,8 +22,9 @@ from pathlib import Path
 from needs import test_data
 
 START = time.perf_counter()
-from okf_compiler.compile import compile  # noqa: E402
+from okf_compiler.compile import compile_database  # noqa: E402
 from okf_compiler.documents import list_databases  # noqa: E402
+from okf_compiler.readers import livesqlbench  # noqa: E402
 from okf_compiler.settings import load_settings  # noqa: E402
 from okf_compiler.validate import validate  # noqa: E402
 
@@ -40,7 +41,7 @@ def main() -> None:
     out = Path(tempfile.mkdtemp(prefix="okf-benchmark-"))
 
     def compile_all() -> int:
-        return sum(compile(each, out / name).added for name, each in documents.items())
+        return sum(compile_database(livesqlbench.read(each), out / name).added for name, each in documents.items())
 
     def validate_all() -> int:
         return sum(len(validate(out / name)) for name in documents)

@@ -14,8 +14,9 @@ import yaml
 from sqlglot import exp
 
 from okf_compiler.bundle import Concept, load
-from okf_compiler.compile import compile
+from okf_compiler.compile import compile_database
 from okf_compiler.documents import Documents, list_databases
+from okf_compiler.readers import livesqlbench
 from okf_compiler.settings import load_settings
 from okf_compiler.tokens import tokens
 
@@ -99,7 +100,7 @@ def _tables(sql: str) -> tuple[str, ...]:
 
 
 def place(documents: Documents, folder: Path, profiles: Path | None = None) -> Place:
-    compile(documents, folder)
+    compile_database(livesqlbench.read(documents), folder)
     return Place(documents, folder, load(folder).concepts, profiles if profiles and profiles.is_dir() else None)
 
 

@@ -1,104 +1,106 @@
-"""Documents in, a bundle out: the steps in order. Both command lines call `compile`."""
+"""Sources in, a bundle out: the steps in order. Both command lines call `compile`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from okf_compiler import edits, last_compile, overlays, record, swap
+from okf_compiler import compiled, edits, last_compile, overlays, swap
 from okf_compiler.bundle import Concept, files, is_concept, save, would_save
 from okf_compiler.concepts import concepts
-from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
+from okf_compiler.gather import NOTHING_MORE, Sources, gather
 from okf_compiler.indexes import OWN_FOLDERS, indexes, is_smaller_index, with_prose
 from okf_compiler.link import link, unlinked
 from okf_compiler.log import add_to_log, log_entry
-from okf_compiler.merge import Merged, digests, merge
-from okf_compiler.model import Database, Problem
+from okf_compiler.merge import Merged, merge
+from okf_compiler.model import Database
 from okf_compiler.names import assign
-from okf_compiler.readers import livesqlbench
 from okf_compiler.report import Report
-from okf_compiler.validate import check, check_concept
+from okf_compiler.settings import Settings
+from okf_compiler.validate import check as check_files
+from okf_compiler.validate import check_concept
+
+if TYPE_CHECKING:
+    from okf_compiler.connections import Reach
 
 
-def compile(documents: Documents, out: Path, overlay: Path | None = None, *, check: bool = False) -> Report:
-    """Compile one database's documents into the bundle folder `out`, whole or not at all.
+def compile(
+    settings: Settings,
+    name: str,
+    out: Path,
+    sources: Sources = NOTHING_MORE,
+    reach: Reach | None = None,
+    *,
+    check: bool = False,
+) -> Report:
+    """Compile the database `name` into the bundle folder `out`, with the corrections that people keep to it.
+
+    It is made from the sources that config.yaml records and from those given here; `sources` and `reach` are those of
+    `gather`. The rest is as in `compile_database`.
+    """
+    database = gather(settings, name, sources, reach)
+    return compile_database(database, out, overlays.overlay_file(settings, name), check=check)
+
+
+def compile_database(database: Database, out: Path, overlay: Path | None = None, *, check: bool = False) -> Report:
+    """Compile what readers gave into the bundle folder `out`, whole or not at all.
 
     What people added to a bundle that is there already is kept; nothing changes where nothing did. `overlay` is a
     file of people's corrections, which need not exist. With `check` nothing is written, and the report says whether
     anything would be.
 
     Raises:
-        UserError: the documents, the overlay or the folder cannot be used; the folder is then as it was.
+        UserError: the sources, the overlay or the folder cannot be used; the folder is then as it was.
     """
-    return compile_database(livesqlbench.read(documents), out, overlay, check=check)
-
-
-def compile_database(database: Database, out: Path, overlay: Path | None = None, *, check: bool = False) -> Report:
-    """As `compile`, from facts that a reader gave."""
-    made_from = last_compile.digest(database, overlay)
-    if made_from and (said := last_compile.unchanged(out, made_from)):
-        return _said_again(database, out, said)
-    corrections = overlays.read(overlay) if overlay else overlays.NOTHING
+    made_from = last_compile.sources(database, overlay)
+    if made_from and (report := last_compile.report(out, made_from, database)):
+        return report
+    corrections = overlays.read(overlay)
     database = corrections.describe(database)
     links = corrections.link(database, link(database))
     ids = assign(database)
-    compiled = corrections.finish(database, ids, concepts(database, links, ids))
+    made = corrections.finish(database, ids, concepts(database, links, ids))
     database = corrections.report(database)
-    now = datetime.now(UTC).replace(microsecond=0)
-    with swap.lock_to_read(out) if check else swap.lock(out):
-        merged = merge(out, compiled, now.isoformat())
-        guides = _guides(database, out, merged, now.date().isoformat())
-        guides[record.FILE] = record.render(digests(compiled).items())
-        _refuse_errors([*merged.added, *merged.changed], guides)
-        gone = frozenset([*(f"{c.id}.md" for c in merged.removed), *_outdated(out, guides)])
-        if check:
-            saved = would_save(out, {**merged.texts, **guides}, gone)
-        else:
-            if merged.edits:
-                edits.keep(out, merged.edits, now.date().isoformat())
-            saved = save(out, {**merged.texts, **guides}, gone)
-            _count(database, out, (f"{concept.id}.md" for concept in compiled))
-    if merged.edits:
-        merged.notes.append(f"Edits kept aside are in {edits.file_for(out)}; what should stay belongs in the overlay.")
+    merged, saved = _save(database, out, made, check=check)
     report = Report(
         database=database,
         folder=out,
+        unlinked=tuple(unlinked(database, links)),
         saved=saved,
         added=len(merged.added),
         changed=len(merged.changed),
         removed=len(merged.removed),
-        unlinked=tuple(unlinked(database, links)),
         notes=tuple(merged.notes),
         checked=check,
     )
     if made_from and not merged.edits and not check:
-        said = {
-            "unlinked": [rule.id for rule in report.unlinked],
-            "notes": report.notes,
-            "misfits": [(problem.message, problem.file, problem.line) for problem in corrections.problems],
-        }
-        last_compile.remember(out, made_from, said)
+        last_compile.remember(report, made_from, corrections.problems)
     return report
 
 
-def _said_again(database: Database, out: Path, said: Mapping[str, Any]) -> Report:
-    """The report of a compile that would change nothing, as the last one said it."""
-    unlinked_ids = set(said["unlinked"])
-    misfits = tuple(Problem(*problem) for problem in said["misfits"])
-    return Report(
-        database=replace(database, problems=(*database.problems, *misfits)),
-        folder=out,
-        saved=False,
-        added=0,
-        changed=0,
-        removed=0,
-        unlinked=tuple(rule for rule in database.rules if rule.id in unlinked_ids),
-        notes=tuple(said["notes"]),
-    )
+def _save(database: Database, out: Path, made: Sequence[Concept], *, check: bool) -> tuple[Merged, bool]:
+    """The concepts merged with what lies in `out`, and whether a file changed there, or with `check` would change."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    with swap.lock_to_read(out) if check else swap.lock(out):
+        merged = merge(out, made, now.isoformat())
+        guides = _guides(database, out, merged, now.date().isoformat())
+        guides[compiled.FILE] = compiled.render(made)
+        _refuse_errors([*merged.added, *merged.changed], guides)
+        texts = {**merged.texts, **guides}
+        gone = frozenset([*(f"{c.id}.md" for c in merged.removed), *_outdated(out, guides)])
+        if check:
+            saved = would_save(out, texts, gone)
+        else:
+            if merged.edits:
+                edits.keep(out, merged.edits, now.date().isoformat())
+            saved = save(out, texts, gone)
+            _count(database, out, (f"{concept.id}.md" for concept in made))
+    if merged.edits:
+        merged.notes.append(f"Edits kept aside are in {edits.file_for(out)}; what should stay belongs in the overlay.")
+    return merged, saved
 
 
 def _guides(database: Database, out: Path, merged: Merged, date: str) -> dict[str, str]:
@@ -127,7 +129,7 @@ def _log(database: Database, out: Path, merged: Merged, date: str) -> str:
 def _refuse_errors(written: Iterable[Concept], guides: Mapping[str, str]) -> None:
     """What we are about to write is held against the format first; `guides` are the indexes and the log."""
     findings = [finding for concept in written for finding in check_concept(concept.path, concept.frontmatter)]
-    findings += check({path: text.encode() for path, text in guides.items()}, links=False)
+    findings += check_files({path: text.encode() for path, text in guides.items()}, links=False)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         raise UserError(f"The compiled bundle would not conform, so nothing was written: {errors[0]}.")

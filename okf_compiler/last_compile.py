@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from okf_compiler import record, swap
+from okf_compiler import compiled, swap
 from okf_compiler.bundle import bundle_hash
-from okf_compiler.model import Database
+from okf_compiler.model import Database, Problem
+from okf_compiler.report import Report
 from okf_compiler.whole_file import write_whole
 
 WORTH = 1_000
 """Concepts from which on it is worth a file: below, a compile takes a second."""
 
 
-def digest(database: Database, overlay: Path | None) -> str:
-    """Of everything that a compile is made from; "" for a database that is too small for it."""
+def sources(database: Database, overlay: Path | None) -> str:
+    """A digest of everything that a compile is made from; "" for a database that is too small for it."""
     if len(database.tables) + len(database.rules) < WORTH:
         return ""
     found = hashlib.blake2b(_code())
@@ -35,8 +37,8 @@ def digest(database: Database, overlay: Path | None) -> str:
     return found.hexdigest()
 
 
-def unchanged(out: Path, made_from: str) -> dict[str, Any] | None:
-    """What the last compile said, if it was made from the same and its bundle is as it was; else None."""
+def report(out: Path, made_from: str, database: Database) -> Report | None:
+    """What the last compile reported, if it was made from the same and its bundle is as it was; else None."""
     try:
         last = json.loads(_file(out).read_bytes())
     except (OSError, ValueError):
@@ -44,14 +46,28 @@ def unchanged(out: Path, made_from: str) -> dict[str, Any] | None:
     if not isinstance(last, dict) or last.get("made_from") != made_from or not out.is_dir():
         return None
     said = last.get("said")
-    return said if last.get("bundle") == _state(out) and isinstance(said, dict) else None
+    if last.get("bundle") != _state(out) or not isinstance(said, dict):
+        return None
+    misfits = (Problem(*problem) for problem in said["misfits"])
+    return Report(
+        database=replace(database, problems=(*database.problems, *misfits)),
+        folder=out,
+        unlinked=tuple(rule for rule in database.rules if rule.id in said["unlinked"]),
+        notes=tuple(said["notes"]),
+    )
 
 
-def remember(out: Path, made_from: str, said: dict[str, Any]) -> None:
-    """Write down what this compile was made from; that it cannot be written is no fault."""
-    text = json.dumps({"made_from": made_from, "bundle": _state(out), "said": said})
+def remember(report: Report, made_from: str, misfits: Sequence[Problem]) -> None:
+    """Write down what this compile was made from and reported, `misfits` being what of the overlay does not fit; that
+    it cannot be written is no fault."""
+    said = {
+        "unlinked": [rule.id for rule in report.unlinked],
+        "notes": report.notes,
+        "misfits": [(problem.message, problem.file, problem.line) for problem in misfits],
+    }
+    text = json.dumps({"made_from": made_from, "bundle": _state(report.folder), "said": said})
     with suppress(OSError):
-        write_whole(_file(out), text)
+        write_whole(_file(report.folder), text)
 
 
 def _file(out: Path) -> Path:
@@ -62,7 +78,7 @@ def _file(out: Path) -> Path:
 def _state(out: Path) -> str:
     """Of all the bundle's files, the record of what was compiled included."""
     try:
-        kept = (out / record.FILE).read_bytes()
+        kept = (out / compiled.FILE).read_bytes()
     except OSError:
         kept = b""
     return bundle_hash(out) + hashlib.blake2b(kept, digest_size=16).hexdigest()

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from okf_compiler import frontmatter, markdown, record
+from okf_compiler import compiled, frontmatter, markdown
 from okf_compiler.bundle import Concept, files, is_concept, parse, render
+from okf_compiler.compiled import own_keys
 from okf_compiler.concepts import GENERATOR, KEYS
 from okf_compiler.edits import Edit
 from okf_compiler.errors import UserError
@@ -60,15 +61,6 @@ def merge(folder: Path, concepts: Iterable[Concept], now: str) -> Merged:
     return merging.merged
 
 
-def facts(concept: Concept) -> dict[str, Any]:
-    """The compiler's keys without the date."""
-    found = {key: value for key, value in concept.frontmatter.items() if key in KEYS}
-    generated = found.get("generated")
-    if isinstance(generated, dict):
-        found["generated"] = {key: value for key, value in generated.items() if key != "at"}
-    return found
-
-
 class _Merging:
     """The folder as it is, and what it becomes."""
 
@@ -76,7 +68,7 @@ class _Merging:
         self.folder = folder
         self.now = now
         self.merged = Merged()
-        self.record = record.read(folder)
+        self.record = compiled.read(folder)
 
     def add(self, concept: Concept) -> None:
         self.merged.texts[f"{concept.id}.md"] = render(_dated(concept, self.now))
@@ -108,7 +100,7 @@ class _Merging:
         own = _headings(known) | {part.heading for part in parts}
         before_parts = markdown.sections(before.body)
         extra_keys = {key: value for key, value in before.frontmatter.items() if key not in KEYS}
-        if [p for p in before_parts if p.heading in own] == parts and facts(before) == facts(concept):
+        if [p for p in before_parts if p.heading in own] == parts and own_keys(before) == own_keys(concept):
             self._check_marks(file, before)
             self.merged.concepts.append(before)
             return
@@ -120,7 +112,7 @@ class _Merging:
             body = markdown.join([*lead, *parts, *(part for part in extra if part.heading)])
         updated = replace(concept, frontmatter={**concept.frontmatter, **extra_keys}, body=body)
         at = self.now
-        if record.of(concept, facts(concept)) == known:  # only an edit is undone: the content is what it was
+        if compiled.digests(concept) == known:  # only an edit is undone: the content is what it was
             at = str(_at(before) or self.now)
         else:
             self.merged.changed.append(updated)
@@ -142,10 +134,12 @@ class _Merging:
             for part in markdown.sections(before.body)
             if part.heading in own
             and (part.heading, part.text) not in new
-            and known.get(part.heading) != record.digest(part.text)
+            and known.get(part.heading) != compiled.of_text(part.text)
         ]
-        values = facts(before)
-        if known.get(record.FACTS) != record.digest_facts(values) and (after is None or values != facts(after)):
+        values = own_keys(before)
+        if known.get(compiled.FRONTMATTER) != compiled.of_frontmatter(values) and (
+            after is None or values != own_keys(after)
+        ):
             edits.append(Edit(before.path, FRONTMATTER, frontmatter.dump(values).rstrip("\n")))
         self.merged.edits += edits
         if edits:
@@ -184,7 +178,7 @@ class _Merging:
 
 def _headings(known: Mapping[str, str]) -> AbstractSet[str]:
     """The compiler's headings, and those it wrote into a concept. What stands above every heading is a person's."""
-    return SECTIONS | (known.keys() - {record.FACTS})
+    return SECTIONS | (known.keys() - {compiled.FRONTMATTER})
 
 
 def _read(file: Path) -> str:
@@ -219,8 +213,3 @@ def _is_compiled(concept: Concept) -> bool:
     generated = concept.frontmatter.get("generated")
     by = generated.get("by") if isinstance(generated, dict) else None
     return isinstance(by, str) and by.partition("/")[0] == GENERATOR.partition("/")[0]
-
-
-def digests(concepts: Iterable[Concept]) -> dict[str, Mapping[str, str]]:
-    """The record of the compiled concepts."""
-    return {concept.id: record.of(concept, facts(concept)) for concept in concepts}

@@ -46,12 +46,14 @@ class Correction:
     """Where each target stands."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Overlay:
+    """The corrections of one file while they are applied: `describe`, `link` and `finish`, and last `report`."""
+
     file: Path | None
-    corrections: tuple[Correction, ...] = ()
+    corrections: list[Correction] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    """What cannot be read, and, while it is applied, what does not fit."""
+    """What cannot be read, and what was found not to fit so far."""
 
     def describe(self, database: Database) -> Database:
         """The database with the overlay's descriptions and synonyms, and the overlay among its sources."""
@@ -61,7 +63,7 @@ class Overlay:
         rules = {r.id: r for r in database.rules}
         for correction, thing in self._fitting(database):
             if correction.description and thing.description == correction.description:
-                self._problem("the description is the source's own by now", correction.line)
+                self.problem("the description is the source's own by now", correction.line)
             synonyms = tuple(dict.fromkeys((*thing.synonyms, *correction.synonyms)))
             description = correction.description or thing.description or ""
             if isinstance(thing, Table):
@@ -85,13 +87,13 @@ class Overlay:
                 for key in gone:
                     del found[key]
                 if target and not gone:
-                    self._problem(
+                    self.problem(
                         f"{correction.name} is not linked to {name}: nothing to forbid", correction.lines[name]
                     )
             for name, why in correction.add.items():
                 target = self._target(targets, name, correction)
                 if target and (old := found.get((rule.id, target))) and old.kind == "stated":
-                    self._problem(f"{correction.name} is linked to {name} without this", correction.lines[name])
+                    self.problem(f"{correction.name} is linked to {name} without this", correction.lines[name])
                 elif target:
                     found[rule.id, target] = Link(rule.id, target, "stated", why or _EVIDENCE, 1.0)
         return replace(links, links=tuple(found.values()))
@@ -121,15 +123,15 @@ class Overlay:
             else:
                 kind = correction.kind[:-1]
                 near = did_you_mean(correction.name, known[correction.kind])
-                self._problem(f"there is no {kind} {correction.name!r}{near}", correction.line)
+                self.problem(f"there is no {kind} {correction.name!r}{near}", correction.line)
 
     def _target(self, targets: _Targets, name: str, correction: Correction) -> Target | None:
         target = targets.find(name)
         if target is None:
-            self._problem(f"{name!r} is no table, column or rule", correction.lines[name])
+            self.problem(f"{name!r} is no table, column or rule", correction.lines[name])
         return target
 
-    def _problem(self, message: str, line: int) -> None:
+    def problem(self, message: str, line: int) -> None:
         self.problems.append(Problem(message, str(self.file), line))
 
     def _source(self) -> Source:
@@ -137,23 +139,20 @@ class Overlay:
         return Source(SOURCE, "/".join(self.file.resolve().parts[-3:]), "Corrections by people")
 
 
-NOTHING = Overlay(None)
-
-
 def overlay_file(settings: Settings, name: str) -> Path:
     """Where the corrections to a database lie, beside its compiled bundle."""
     return settings.bundles.parent / "overlays" / f"{name}.yaml"
 
 
-def read(file: Path) -> Overlay:
-    """The overlay in a file; an empty one where there is no file.
+def read(file: Path | None) -> Overlay:
+    """The overlay in a file; an empty one where there is no file or none is named.
 
     Raises:
         UserError: it is not YAML, or not a mapping.
     """
-    if not file.is_file():
-        return NOTHING
     overlay = Overlay(file)
+    if file is None or not file.is_file():
+        return overlay
     try:
         documents = yaml_text.parse(read_text(file, overlay.problems), str(file), overlay.problems)
     except yaml_text.YamlError as error:
@@ -161,23 +160,22 @@ def read(file: Path) -> Overlay:
     content = documents[0] if documents else Entry()
     if not isinstance(content, Entry):
         raise UserError(f"{file}: must be a mapping with `tables:` and `rules:`.")
-    corrections = []
     for kind, things in content.items():
         if kind not in _KINDS or not isinstance(things, Entry | None):
             advice = did_you_mean(kind, _KINDS) if kind not in _KINDS else ": it must be a mapping of names"
-            overlay._problem(f"{kind!r} is not read{advice}", content.lines.get(kind, 1))
+            overlay.problem(f"{kind!r} is not read{advice}", content.lines.get(kind, 1))
             continue
         for name, values in (things or Entry()).items():
-            corrections.append(_correction(overlay, kind, name, values, (things or Entry()).lines[name]))
-    return replace(overlay, corrections=tuple(corrections))
+            overlay.corrections.append(_correction(overlay, kind, name, values, (things or Entry()).lines[name]))
+    return overlay
 
 
 def _correction(overlay: Overlay, kind: str, name: str, values: Any, line: int) -> Correction:
     if not isinstance(values, Entry):
-        overlay._problem(f"{name!r} must be a mapping of {', '.join(_KEYS[kind])}", line)
+        overlay.problem(f"{name!r} must be a mapping of {', '.join(_KEYS[kind])}", line)
         return Correction(kind, name, line)
     for key in values.keys() - set(_KEYS[kind]):
-        overlay._problem(f"{name}: {key!r} is not read{did_you_mean(key, _KEYS[kind])}", values.lines[key])
+        overlay.problem(f"{name}: {key!r} is not read{did_you_mean(key, _KEYS[kind])}", values.lines[key])
     links = values.get("links") if kind == "rules" else None
     links = links if isinstance(links, Entry) else Entry()
     add, add_lines = _named_texts(links.get("add"), links.lines.get("add", line))

@@ -16,13 +16,13 @@ _NAMES_SHOWN = 10
 class Report:
     database: Database
     folder: Path
-    saved: bool
-    """False if the folder was like that already."""
-    added: int
-    changed: int
-    removed: int
     unlinked: tuple[Rule, ...]
     """Rules that name no table and no column."""
+    saved: bool = False
+    """False if the folder was like that already."""
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
     notes: tuple[str, ...] = ()
     """What a person should look at in the bundle."""
     checked: bool = False

@@ -24,12 +24,9 @@ def compile(config: Config, name: str, out: Path, reached: Callable[[], Mapping[
     Raises:
         UserError: a source cannot be read, or the server that has the tables cannot be reached.
     """
-    from okf_compiler.compile import compile_database  # these bring a SQL parser: 0.3 s, once a bundle
-    from okf_compiler.gather import gather
-    from okf_compiler.overlays import overlay_file
+    from okf_compiler.compile import compile as compile_bundle  # brings a SQL parser: 0.3 s, once a bundle
 
-    database = gather(config.settings, name, reach=reached or (lambda: reach(config).agent))
-    return compile_database(database, out, overlay_file(config.settings, name))
+    return compile_bundle(config.settings, name, out, reach=reached or (lambda: reach(config).agent))
 
 
 def are_newer(config: Config, name: str) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.documents import compile_documents
 from support.endpoint import Endpoint, calls, submit
 
 from okf_agent import agent
@@ -18,7 +19,6 @@ from okf_agent.run import Event, Limits, Question
 from okf_agent.tasks import Task, find_task
 from okf_agent.tools import Context
 from okf_compiler.bundle import bundle_hash
-from okf_compiler.compile import compile as compile_bundle
 from okf_compiler.documents import Documents, find_documents
 from okf_compiler.settings import Settings, load_settings
 
@@ -117,7 +117,7 @@ COMMON = {
 
 def test_disaster_1_through_the_bundle(documents: Documents, task: Task, tmp_path: Path) -> None:
     bundle = tmp_path / "bundles" / "disaster"
-    compile_bundle(documents, bundle)
+    compile_documents(documents, bundle)
     script = [
         calls(("read_file", {"paths": RULES})),
         calls(("read_file", {"paths": ["/tables/distributionhubs.md"]})),

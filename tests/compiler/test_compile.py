@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from okf_schema.api import list_bundle, validate_bundle
-from support.documents import MEANINGS, RULES, SCHEMA, rule, write_documents
+from support.documents import MEANINGS, RULES, SCHEMA, compile_documents, rule, write_documents
 
 from okf_compiler.bundle import bundle_hash, load, save
-from okf_compiler.compile import compile
 from okf_compiler.documents import list_databases
 from okf_compiler.errors import UserError
 from okf_compiler.report import Report
@@ -29,7 +28,7 @@ def base_lite(test_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
     root = test_data / "livesqlbench-base-lite"
     out = tmp_path_factory.mktemp("bundles")
     documents = list_databases(load_settings(root, {"agent": {"raw_docs": str(root)}}))
-    return {name: compile(each, out / name) for name, each in documents.items()}, out
+    return {name: compile_documents(each, out / name) for name, each in documents.items()}, out
 
 
 def test_base_lite_loses_nothing(base_lite: tuple[dict[str, Report], Path]) -> None:
@@ -69,13 +68,13 @@ def test_the_other_document_sets_conform(test_data: Path, tmp_path: Path) -> Non
         root = test_data / folder
         for name, documents in list_databases(load_settings(root, {"agent": {"raw_docs": str(root)}})).items():
             out = tmp_path / folder / name
-            report = compile(documents, out)
+            report = compile_documents(documents, out)
             assert report.added == len(report.database.tables) + len(report.database.rules)
             assert [str(f) for f in validate(out)] == []
 
 
 def test_what_a_table_concept_says(tmp_path: Path) -> None:
-    compile(write_documents(tmp_path / "data"), tmp_path / "out")
+    compile_documents(write_documents(tmp_path / "data"), tmp_path / "out")
     concept = load(tmp_path / "out").concepts["tables/orders"]
     assert concept.frontmatter["tags"] == ["x"]
     assert [s["id"] for s in concept.frontmatter["sources"]] == ["schema", "column_meaning_base"]
@@ -93,7 +92,7 @@ def test_what_a_table_concept_says(tmp_path: Path) -> None:
 
 
 def test_what_a_rule_concept_says(tmp_path: Path) -> None:
-    compile(write_documents(tmp_path / "data"), tmp_path / "out")
+    compile_documents(write_documents(tmp_path / "data"), tmp_path / "out")
     concepts = load(tmp_path / "out").concepts
     value, big = concepts["knowledge/order-value"], concepts["knowledge/big-order"]
     assert (value.type, value.title) == ("Calculation", "Order Value (OV)")
@@ -115,20 +114,20 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 def test_recompiling_changes_no_byte(tmp_path: Path) -> None:
     documents, out = write_documents(tmp_path / "data"), tmp_path / "out"
-    compile(documents, out)
+    compile_documents(documents, out)
     before = snapshot(out)
     assert before
     time.sleep(1.1)
-    report = compile(documents, out)
+    report = compile_documents(documents, out)
     assert not report.saved
     assert snapshot(out) == before
 
 
 def test_into_an_empty_folder_only_dates_differ(tmp_path: Path) -> None:
     documents = write_documents(tmp_path / "data")
-    compile(documents, tmp_path / "one")
+    compile_documents(documents, tmp_path / "one")
     time.sleep(1.1)
-    compile(documents, tmp_path / "two")
+    compile_documents(documents, tmp_path / "two")
     one, two = snapshot(tmp_path / "one"), snapshot(tmp_path / "two")
     assert one != two
     date = re.compile(rb"at: '[^']*'|## \d{4}-\d\d-\d\d")
@@ -137,10 +136,10 @@ def test_into_an_empty_folder_only_dates_differ(tmp_path: Path) -> None:
 
 def test_a_change_moves_only_what_it_touches(tmp_path: Path) -> None:
     documents, out = write_documents(tmp_path / "data"), tmp_path / "out"
-    compile(documents, out)
+    compile_documents(documents, out)
     before = snapshot(out)
     changed = [{**RULES[0], "definition": "OV = total * 2"}, *RULES[1:2], rule(9, "New One", "customers.name")]
-    report = compile(write_documents(tmp_path / "data", rules=changed), out)
+    report = compile_documents(write_documents(tmp_path / "data", rules=changed), out)
     after = snapshot(out)
     assert (report.added, report.changed, report.removed) == (1, 3, 1)
     moved = {path for path in before | after if before.get(path) != after.get(path)}
@@ -156,7 +155,7 @@ def test_a_change_moves_only_what_it_touches(tmp_path: Path) -> None:
 
 def test_what_people_added_survives(tmp_path: Path) -> None:
     documents, out = write_documents(tmp_path / "data"), tmp_path / "out"
-    compile(documents, out)
+    compile_documents(documents, out)
     file = out / "knowledge/order-value.md"
     text = file.read_text(encoding="utf-8").replace(
         "sources:", "owner: sales\nverified: [{by: 'human:ann', at: '2020-01-01T00:00:00+00:00'}]\nsources:", 1
@@ -169,10 +168,10 @@ def test_what_people_added_survives(tmp_path: Path) -> None:
     log = out / "log.md"
     log.write_text(log.read_text(encoding="utf-8") + "* **Note**: by hand\n", encoding="utf-8", newline="\n")
     kept = file.read_bytes()
-    compile(documents, out)
+    compile_documents(documents, out)
     assert file.read_bytes() == kept
     changed = [{**RULES[0], "definition": "OV = total + 1"}, *RULES[1:]]
-    report = compile(write_documents(tmp_path / "data", rules=changed), out)
+    report = compile_documents(write_documents(tmp_path / "data", rules=changed), out)
     concept = load(out).concepts["knowledge/order-value"]
     assert "OV = total + 1" in concept.body and "# Pitfalls\n\nTax is in it." in concept.body
     assert concept.frontmatter["owner"] == "sales" and concept.frontmatter["verified"]
@@ -180,7 +179,7 @@ def test_what_people_added_survives(tmp_path: Path) -> None:
     assert own.is_file() and (out / "picture.png").read_bytes() == b"png"
     assert "* [notes](/notes/index.md) - 1 Note" in (out / "index.md").read_text(encoding="utf-8")
     assert "by hand" in log.read_text(encoding="utf-8")
-    report = compile(write_documents(tmp_path / "data", rules=[]), out)
+    report = compile_documents(write_documents(tmp_path / "data", rules=[]), out)
     assert file.is_file() and not (out / "knowledge/big-order.md").exists()
     assert any("its source is gone" in note for note in report.notes)
 
@@ -188,19 +187,19 @@ def test_what_people_added_survives(tmp_path: Path) -> None:
 def test_a_file_written_by_a_person_in_a_concepts_place_is_left(tmp_path: Path) -> None:
     out = tmp_path / "out"
     save(out, {"tables/orders.md": "---\ntype: Note\ngenerated: {by: 'human:ann'}\n---\n\nMine.\n"})
-    report = compile(write_documents(tmp_path / "data"), out)
+    report = compile_documents(write_documents(tmp_path / "data"), out)
     assert load(out).concepts["tables/orders"].body == "Mine.\n"
     assert any("left as it is" in note for note in report.notes)
 
 
 def test_a_concept_that_cannot_be_read_is_not_overwritten(tmp_path: Path) -> None:
     documents, out = write_documents(tmp_path / "data"), tmp_path / "out"
-    compile(documents, out)
+    compile_documents(documents, out)
     file = out / "tables/orders.md"
     file.write_text("<<<<<<< mine\n" + file.read_text(encoding="utf-8"), encoding="utf-8", newline="\n")
     before = snapshot(out)
     with pytest.raises(UserError, match=r"tables/orders\.md:1: .*delete it"):
-        compile(documents, out)
+        compile_documents(documents, out)
     assert snapshot(out) == before
 
 
@@ -239,7 +238,7 @@ def test_traps_of_the_field(tmp_path: Path, trap: str) -> None:
     entry = TRAPS[trap]
     rules = [rule(0, "Big Order"), entry, rule(2, "Big Order")]
     out = tmp_path / "out"
-    report = compile(write_documents(tmp_path / "data", rules=rules), out)
+    report = compile_documents(write_documents(tmp_path / "data", rules=rules), out)
     assert report.added == 5
     names = [p.name.lower() for p in (out / "knowledge").iterdir()]
     assert len(set(names)) == 4 and "log.md" not in names
@@ -253,7 +252,7 @@ def test_traps_of_the_field(tmp_path: Path, trap: str) -> None:
     assert index.count("\n* ") == 3 and len(re.findall(r"(?<!\\)(?:\\\\)*\]\(", index)) == 3
     json.dumps([dict(c.frontmatter) for c in load(out).concepts.values()])
     before = snapshot(out)
-    assert not compile(write_documents(tmp_path / "data", rules=rules), out).saved
+    assert not compile_documents(write_documents(tmp_path / "data", rules=rules), out).saved
     assert snapshot(out) == before
 
 
@@ -261,7 +260,7 @@ def test_traps_of_the_field(tmp_path: Path, trap: str) -> None:
 def test_tables_of_any_name_get_a_file_each(tmp_path: Path, names: tuple[str, str]) -> None:
     schema = "\n".join(f'CREATE TABLE "{name}" (id int);' for name in names)
     out = tmp_path / "out"
-    assert compile(write_documents(tmp_path / "d", schema=schema, meanings={}, rules=[]), out).added == 2
+    assert compile_documents(write_documents(tmp_path / "d", schema=schema, meanings={}, rules=[]), out).added == 2
     files = {p.name.casefold() for p in (out / "tables").iterdir()} - {"index.md"}
     assert len(files) == 2 and "log.md" not in files
     assert [str(f) for f in validate(out)] == []
@@ -270,7 +269,7 @@ def test_tables_of_any_name_get_a_file_each(tmp_path: Path, names: tuple[str, st
 def test_cells_hold_pipes_and_line_breaks(tmp_path: Path) -> None:
     meanings = {"x|customers|name": "a|b\nc\r\nd \\| `e`"}
     out = tmp_path / "out"
-    compile(write_documents(tmp_path / "data", meanings=meanings), out)
+    compile_documents(write_documents(tmp_path / "data", meanings=meanings), out)
     body = load(out).concepts["tables/customers"].body
     assert "| `name` | text | a\\|b<br>c<br>d \\\\| `e` |" in body.split("\n")
 
@@ -366,7 +365,7 @@ main()
 def test_a_full_disk_is_one_message_and_nothing_half_written(tmp_path: Path) -> None:
     documents = write_documents(tmp_path / "data")
     out = tmp_path / "out" / "x"
-    compile(documents, out)
+    compile_documents(documents, out)
     before = snapshot(out)
     write_documents(tmp_path / "data", schema=SCHEMA.replace("total", "amount"), meanings=MEANINGS)
     command = [sys.executable, "-c", LIMITED, "compile", "x", "--data", "data", "--out", "out"]
@@ -381,7 +380,7 @@ def test_a_full_disk_is_one_message_and_nothing_half_written(tmp_path: Path) -> 
 def test_a_place_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match="cannot be written"):
-        compile(write_documents(tmp_path / "data"), tmp_path / "file" / "out")
+        compile_documents(write_documents(tmp_path / "data"), tmp_path / "file" / "out")
 
 
 def test_bundle_hash_is_of_content_and_paths(tmp_path: Path) -> None:

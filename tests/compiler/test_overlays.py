@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.documents import RULES, write_documents
+from support.documents import RULES, compile_documents, write_documents
 
 from okf_compiler.bundle import load
-from okf_compiler.compile import compile
 from okf_compiler.errors import UserError
 from okf_compiler.report import Report
 from okf_compiler.validate import validate
@@ -41,7 +40,7 @@ def compiled(tmp_path: Path, overlay: str | None) -> Report:
         file.unlink()
     else:
         file.write_text(overlay, encoding="utf-8", newline="\n")
-    return compile(write_documents(tmp_path / "data", rules=RULES), tmp_path / "out" / "x", file)
+    return compile_documents(write_documents(tmp_path / "data", rules=RULES), tmp_path / "out" / "x", file)
 
 
 def test_an_overlay_is_applied_and_taken_back(tmp_path: Path) -> None:
@@ -66,7 +65,7 @@ def test_an_overlay_is_applied_and_taken_back(tmp_path: Path) -> None:
     report = compiled(tmp_path, None)
     assert report.changed and not (tmp_path / "out/x.edits.md").exists()
     assert "Pitfalls" not in load(tmp_path / "out/x").concepts["tables/orders"].body
-    assert compile(write_documents(tmp_path / "data"), tmp_path / "out" / "x").saved is False
+    assert compile_documents(write_documents(tmp_path / "data"), tmp_path / "out" / "x").saved is False
 
 
 MISFITS = {

@@ -11,11 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from support.documents import RULES, write_documents
+from support.documents import RULES, compile_documents, write_documents
 
-from okf_compiler import edits, last_compile, record
+from okf_compiler import compiled, edits, last_compile
 from okf_compiler.bundle import bundle_hash, load
-from okf_compiler.compile import compile
 from okf_compiler.validate import validate
 from okf_compiler.verify import verify
 
@@ -24,12 +23,12 @@ CHANGED = [{**RULES[0], "definition": "OV = total * 2"}, *RULES[1:]]
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    compile(write_documents(tmp_path / "data"), tmp_path / "out" / "x")
+    compile_documents(write_documents(tmp_path / "data"), tmp_path / "out" / "x")
     return tmp_path / "out" / "x"
 
 
 def again(out: Path, rules: list[dict[str, object]] = RULES, **more: bool) -> object:
-    return compile(write_documents(out.parents[1] / "data", rules=rules), out, **more)
+    return compile_documents(write_documents(out.parents[1] / "data", rules=rules), out, **more)
 
 
 def replace(file: Path, old: str, new: str) -> None:
@@ -73,7 +72,7 @@ def test_an_edited_concept_whose_source_is_gone_is_kept_aside(out: Path) -> None
 
 
 def test_without_a_record_whatever_differs_is_kept(out: Path) -> None:
-    (out / record.FILE).unlink()
+    (out / compiled.FILE).unlink()
     again(out, CHANGED)
     assert "OV = TOTAL" in edits.file_for(out).read_text(encoding="utf-8")
 
@@ -99,7 +98,7 @@ def test_a_check_writes_nothing(out: Path) -> None:
 
 def test_a_check_of_what_is_not_there_makes_no_folder(tmp_path: Path) -> None:
     documents = write_documents(tmp_path / "data")
-    assert compile(documents, tmp_path / "out" / "x", check=True).saved
+    assert compile_documents(documents, tmp_path / "out" / "x", check=True).saved
     assert not (tmp_path / "out").exists()
 
 
@@ -108,7 +107,7 @@ def test_a_bundle_behind_a_symbolic_link(out: Path, tmp_path: Path) -> None:
     link = tmp_path / "linked"
     link.symlink_to(out)
     again(out)
-    compile(write_documents(tmp_path / "data", rules=CHANGED), link)
+    compile_documents(write_documents(tmp_path / "data", rules=CHANGED), link)
     assert link.is_symlink() and "total * 2" in load(out).concepts["knowledge/order-value"].body
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data", "linked", "out"]
 
@@ -126,7 +125,7 @@ def test_a_large_bundle_is_not_compiled_again(out: Path, monkeypatch: pytest.Mon
     assert again(out, CHANGED).added == 1
 
 
-COMPILE = "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from support.documents import *\nfrom okf_compiler.compile import compile\nfrom okf_compiler.documents import Documents\nroot = Path(sys.argv[1])\nfolder = root / 'x'\nfiles = [folder / f'x_{n}' for n in ('schema.txt', 'column_meaning_base.json', 'kb.jsonl')]\nwhile True: compile(Documents('x', root, *files, None), Path(sys.argv[2]))\n"  # noqa: E501
+COMPILE = "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from support.documents import *\nfrom okf_compiler.documents import Documents\nroot = Path(sys.argv[1])\nfolder = root / 'x'\nfiles = [folder / f'x_{n}' for n in ('schema.txt', 'column_meaning_base.json', 'kb.jsonl')]\nwhile True: compile_documents(Documents('x', root, *files, None), Path(sys.argv[2]))\n"  # noqa: E501
 
 
 @pytest.mark.slow
@@ -140,7 +139,7 @@ def test_killed_at_any_moment_with_two_at_once(tmp_path: Path) -> None:
     for name in "ab":
         files = [tmp_path / name / "x" / f"x_{n}" for n in ("schema.txt", "column_meaning_base.json", "kb.jsonl")]
         assert all(f.is_file() for f in files)
-        compile(write_documents(tmp_path / name, **({} if name == "a" else {"rules": [{**RULES[0], "definition": "OV = total + 7"}]})), tmp_path / "one" / name)  # fmt: skip  # noqa: E501
+        compile_documents(write_documents(tmp_path / name, **({} if name == "a" else {"rules": [{**RULES[0], "definition": "OV = total + 7"}]})), tmp_path / "one" / name)  # fmt: skip  # noqa: E501
         whole.add(frozenset(load(tmp_path / "one" / name).concepts))
     chance = random.Random(3)
     support = str(Path(__file__).parents[1])
@@ -156,7 +155,7 @@ def test_killed_at_any_moment_with_two_at_once(tmp_path: Path) -> None:
         if out.exists() or out.with_name(".x.old").exists():
             assert frozenset(load(out).concepts) in whole
             assert [str(f) for f in validate(out)] == []
-    compile(write_documents(tmp_path / "a"), out)
+    compile_documents(write_documents(tmp_path / "a"), out)
     assert sorted(p.name for p in out.parent.iterdir()) == [".lock", "x"]
 
 

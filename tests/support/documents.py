@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from okf_compiler.compile import compile_database
 from okf_compiler.documents import Documents
+from okf_compiler.readers import livesqlbench
+from okf_compiler.report import Report
 
 SCHEMA = """\
 CREATE TABLE "customers" (
@@ -83,6 +86,11 @@ def write_documents(
         else:
             file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
     return documents
+
+
+def compile_documents(documents: Documents, out: Path, overlay: Path | None = None, *, check: bool = False) -> Report:
+    """The documents alone compiled into the folder `out`, without a config.yaml."""
+    return compile_database(livesqlbench.read(documents), out, overlay, check=check)
 
 
 def rule(id: int, name: str, definition: str = "", **more: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from okf_agent.access import doctor, role
-from okf_agent.access.rights import Finding, examine_role
+from okf_agent.access.rights import Finding, examine_role, unsafe_role
 from okf_agent.config import Config, load_config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_admin
@@ -71,7 +71,7 @@ def test_a_hardened_role_is_all_green(lab: Server, tmp_path: Path) -> None:
     assert all(finding.text.startswith("Refused: ") for finding in refused)
     assert levels(findings)["query"] == "green"
     begin = time.perf_counter()
-    assert doctor.unsafe_role(lab, DATABASE, config) == ()
+    assert unsafe_role(lab, DATABASE, config) == ()
     assert time.perf_counter() - begin < 1
 
 
@@ -120,9 +120,9 @@ def test_what_makes_ask_refuse(lab: Server, tmp_path: Path) -> None:
     run(lab, "ALTER ROLE agent_ro SET statement_timeout = 0", "ALTER ROLE agent_ro SET temp_file_limit = -1")
     (found,) = [f for f in database_findings(lab, config) if f.level != "green"]
     assert found.text == "These settings of the role have no bound: statement_timeout, temp_file_limit."
-    assert doctor.unsafe_role(lab, DATABASE, config) == ()
+    assert unsafe_role(lab, DATABASE, config) == ()
     run(lab, "GRANT DELETE ON orders TO agent_ro")
-    assert doctor.unsafe_role(lab, DATABASE, config) == ("The role may write to 1 tables: public.orders.",)
+    assert unsafe_role(lab, DATABASE, config) == ("The role may write to 1 tables: public.orders.",)
 
 
 def test_on_a_server_with_others_what_everyone_may_is_yellow(lab: Server, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_on_a_server_with_others_what_everyone_may_is_yellow(lab: Server, tmp_pa
     yellow = {check for check, level in found.items() if level == "yellow"}
     assert yellow >= {"temporary tables", "SECURITY DEFINER", "functions", "catalogue functions", "other databases"}
     assert "red" not in found.values()
-    assert doctor.unsafe_role(theirs, DATABASE, config) == ()
+    assert unsafe_role(theirs, DATABASE, config) == ()
 
 
 def test_a_role_with_every_right_still_cannot_attack(lab: Server, tmp_path: Path) -> None:
@@ -180,10 +180,11 @@ def test_machine_model_and_bundles(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "versions": "green", "disk": "green", "secrets": "yellow", "model": "red", "bundles": "green",
         "server": "red",
     }  # fmt: skip
-    from okf_compiler.compile import compile as compile_bundle
+    from support.documents import compile_documents
+
     from okf_compiler.documents import find_documents
 
-    compile_bundle(find_documents(config.settings, "shop"), config.settings.bundles / "shop")
+    compile_documents(find_documents(config.settings, "shop"), config.settings.bundles / "shop")
     texts = [f.text for f in doctor.examine(config) if f.check == "bundles"]
     assert texts == ["1 compiled bundles are what their sources say."]
     rules = tmp_path / "data" / "shop" / "shop_kb.jsonl"
