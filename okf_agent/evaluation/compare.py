@@ -30,7 +30,7 @@ def compare(a: Side, b: Side) -> str:
     Raises:
         UserError: no such evaluation or cell, or nothing that both have verdicts for.
     """
-    texts = [_words(one, other) for one, other in _pairs(_cells(a), _cells(b), a.cell, b.cell)]
+    texts = [_words(*pair) for pair in _pairs(_cells(a), _cells(b), a.cell, b.cell)]
     hashes = {Evaluation.load(side.folder).facts.get("suite_hash") for side in (a, b)}
     if len(hashes) > 1:
         texts.append("The two were asked from different files: a task of one id may be another question in each.")
@@ -48,22 +48,22 @@ def _cells(side: Side) -> dict[str, CellFigures]:
 
 
 def _pairs(
-    before: dict[str, CellFigures], after: dict[str, CellFigures], one: str, other: str
+    cells_a: dict[str, CellFigures], cells_b: dict[str, CellFigures], a: str, b: str
 ) -> list[tuple[CellFigures, CellFigures]]:
     """Which cells stand against which.
 
     Raises:
         UserError: it is not clear.
     """
-    if one or other:
-        one, other = one or other, other or one
-        if one in before and other in after:
-            return [(before[one], after[other])]
-    elif both := [name for name in before if name in after]:
-        return [(before[name], after[name]) for name in both]
-    elif len(before) == len(after) == 1:
-        return [*zip(before.values(), after.values(), strict=True)]
-    known = " or ".join(", ".join(cell.name for cell in cells.values()) for cells in (before, after))
+    if a or b:
+        a, b = a or b, b or a
+        if a in cells_a and b in cells_b:
+            return [(cells_a[a], cells_b[b])]
+    elif both := [name for name in cells_a if name in cells_b]:
+        return [(cells_a[name], cells_b[name]) for name in both]
+    elif len(cells_a) == len(cells_b) == 1:
+        return [*zip(cells_a.values(), cells_b.values(), strict=True)]
+    known = " or ".join(", ".join(cell.name for cell in cells.values()) for cells in (cells_a, cells_b))
     raise UserError(f"Which cells? Name one of {known}", status=2)
 
 
@@ -80,12 +80,12 @@ def _words(a: CellFigures, b: CellFigures) -> str:
         f"  {a.name}: {interval(a.accuracy)}{of[0]}",
         f"  {b.name}: {interval(b.accuracy)}{of[1]}",
         f"  difference: {points(found.difference)} points, bootstrap over {drawn}",
-        f"  right in both {found.both}, only in {a.name} {len(found.lost)}, only in {b.name} {len(found.gained)}, "
+        f"  right in both {found.both}, only in {a.name} {len(found.only_a)}, only in {b.name} {len(found.only_b)}, "
         f"in neither {found.neither}: p {p_value(found.p)} by McNemar's test",
     ]
     if found.alone:
         lines.append(f"  left out: {found.alone} tasks that only one of them has a verdict for")
-    flipped = ((a, found.lost), (b, found.gained))
+    flipped = ((a, found.only_a), (b, found.only_b))
     lines += [f"  only in {cell.name}: {' '.join(tasks)}" for cell, tasks in flipped if tasks]
     lines += [f"  {cell.name} is {cell.mark}" for cell in (a, b) if cell.mark]
     return "\n".join(map(inert, lines))

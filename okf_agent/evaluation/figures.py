@@ -111,7 +111,7 @@ class CellFigures:
         return _median(run.tokens for run in self.runs)
 
     @cached_property
-    def steps(self) -> float | None:
+    def calls(self) -> float | None:
         return _median(run.run.get("llm_calls") for run in self.runs)
 
     @property

@@ -20,9 +20,9 @@ class Paired:
     databases: int
     p: float
     """McNemar's; each task counts once, as right if at least half of its runs are."""
-    gained: tuple[str, ...]
-    """Tasks that only b has right."""
-    lost: tuple[str, ...]
+    only_a: tuple[str, ...]
+    """Tasks that only a has right."""
+    only_b: tuple[str, ...]
     both: int
     neither: int
     alone: int
@@ -36,16 +36,16 @@ def paired(a: CellFigures, b: CellFigures) -> Paired:
     database = {run.task_id: str(run.run.get("database")) for run in a.scored}
     clusters = [database[task] for task in tasks]
     won = [(x >= 0.5, y >= 0.5) for x, y in zip(before, after, strict=True)]
-    gained = tuple(task for task, pair in zip(tasks, won, strict=True) if pair == (False, True))
-    lost = tuple(task for task, pair in zip(tasks, won, strict=True) if pair == (True, False))
+    only_a = tuple(task for task, pair in zip(tasks, won, strict=True) if pair == (True, False))
+    only_b = tuple(task for task, pair in zip(tasks, won, strict=True) if pair == (False, True))
     return Paired(
         a=a.name,
         b=b.name,
         difference=paired_difference(before, after, clusters),
         databases=len(set(clusters)),
-        p=mcnemar(len(lost), len(gained)),
-        gained=gained,
-        lost=lost,
+        p=mcnemar(len(only_a), len(only_b)),
+        only_a=only_a,
+        only_b=only_b,
         both=won.count((True, True)),
         neither=won.count((False, False)),
         alone=len(a.verdicts.keys() ^ b.verdicts.keys()),

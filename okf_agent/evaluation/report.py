@@ -1,4 +1,4 @@
-"""The report of an evaluation: one HTML file that needs nothing else, and the same figures in markdown."""
+"""The report of an evaluation: one HTML file that needs nothing else, and the same tables in markdown."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.shown_steps import MOST_CHARS, Step, shortened, steps_of
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.wording import (
+    HOW_TO_READ,
     dollars,
     hundred,
     interval,
@@ -104,10 +105,12 @@ def _content(
     kinds = figures.miss_kinds(cells)
     shares = {c.name: {k: n / len(c.scored) for k, n in c.misses.items()} for c in cells if c.scored}
     known = [cell for cell in cells if cell.scored]
+    tries = range(1, int(evaluation.facts.get("repeat") or 1) + 1)
     return {
         "facts": evaluation.facts,
         "name": evaluation.name,
         "cells": cells,
+        "colours": plots.COLOURS,
         "differing": _differing(cells),
         "pages": pages,
         "comparisons": [paired(a, b) for i, a in enumerate(known) for b in known[i + 1 :]],
@@ -117,6 +120,9 @@ def _content(
         "unscored": _unscored(cells),
         "remarks": _remarks(evaluation.facts, cells),
         "other_scores": any(c.mean("soft_f1") is not None or c.judged is not None for c in cells),
+        "tries": tries,
+        "repeated": len(tries) > 1,
+        "how_to_read": HOW_TO_READ,
         "reading": [cell for cell in cells if any(run.run.get("files_opened") for run in cell.runs)],
         "plots": {
             "cost": plots.scatter({c.name: (c.cost, c.accuracy) for c in cells}, "mean cost", "$ a question"),

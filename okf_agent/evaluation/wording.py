@@ -6,6 +6,20 @@ from okf_agent.evaluation.shown_steps import LIMITS
 from okf_agent.evaluation.statistics import Interval
 from okf_compiler.inert import inert, inert_lines
 
+HOW_TO_READ = (
+    "A task that was asked several times counts once: its verdicts are averaged, and intervals count tasks.",
+    "Strict is the benchmark's own rule. Lenient also takes what does not matter to a reader: order of columns, ties, "
+    "letter case, the last digit, harmless extra columns.",
+    "Three of five tasks are held out: always the same ones, to be looked at only when a cell is no longer changed.",
+    "Differences come with intervals that draw whole databases, because the tasks of one database share its traps. "
+    "With few databases such an interval is rough.",
+    "A run whose gold query fails, or that has no gold, counts in cost, seconds and tokens and not in accuracy.",
+    "A class of miss says how an answer differs from the nearest gold query. It is where to look first, not a proof of "
+    "the cause.",
+    "Why an answer missed quotes gold. Where a benchmark's authors withhold its answers, do not publish this file.",
+)
+"""What a reader of a report must know, a point each."""
+
 
 def percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"

@@ -92,7 +92,7 @@ def test_cells_that_cannot_be_matched_must_be_named(tmp_path: Path) -> None:
 def test_a_task_is_counted_once_whatever_its_repeats(folder: Path) -> None:
     cells = figures.read(Evaluation.load(folder))
     found = paired(cells[0], cells[2])
-    assert found.difference.n == found.both + found.neither + len(found.gained) + len(found.lost) == 19
+    assert found.difference.n == found.both + found.neither + len(found.only_a) + len(found.only_b) == 19
 
 
 def test_show_has_question_verdicts_steps_and_no_escape_sequence(folder: Path) -> None:

@@ -92,9 +92,12 @@ def read(file: Path) -> list[str]:
 
 
 def test_every_part_is_there(html: str, markdown: str) -> None:
-    heads = ("Other scores", "Cells", "Differences", "By difficulty", "By database", "Misses by class")
+    heads = ("Cells", "Differences", "By difficulty", "By database", "Misses by class", "Other scores")
+    heads += ("Reading and repeats", "How to read this")
     for head in heads:
-        assert f"<h2>{head}</h2>" in html and f"## {head}" in markdown
+        assert f"<h2>{head}</h2>" in html and f"## {head}\n" in markdown
+    for column in ("pass@2", "median calls", "same verdict in all repeats", "knowledge recall"):
+        assert column in html.lower() and f"| {column} |" in markdown
     assert html.count('<svg role="img" aria-label="') == 4
     assert "On the Pareto front: " in html and "pass@2" in html
     assert "contaminated: settings.rules changed after the hold-out was seen (before" in html
