@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from okf_agent.access import role
-from okf_agent.access.doctor import unsafe_role
+from okf_agent.access.rights import unsafe_role
 from okf_agent.bundles import freshness as sources
 from okf_agent.config import Config, load_config
 from okf_agent.engines import Server, reach
@@ -100,6 +100,8 @@ def load_content(
     state = load.load(server, documents, override=override, progress=_announce(name, documents.dump, say), again=again)
     if state.changed:
         say(f"{documents.dump} has changed since it was loaded: `okf-agent prepare {name} --reload` loads it again")
+    if passed_over := state.passed_over(documents.dump):
+        say(passed_over)
     if state.status == "no_content":
         return False
     for missed in role.ensure_role(server, name, config):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from okf_agent.access.rights import Finding, Level, examine_role
+from okf_agent.access.rights import Finding, Level, examine_agent
 from okf_agent.bundles import freshness as sources
 from okf_agent.config import Config
 from okf_agent.engines import Server, reach
@@ -94,15 +94,6 @@ def examine(config: Config, database: str | None = None, model: str | None = Non
     return findings
 
 
-def unsafe_role(server: Server, database: str, config: Config) -> tuple[str, ...]:
-    """Why a question should not be asked as this role; () if it is safe. The reds of the role, in about 15 ms.
-
-    Raises:
-        UserError: no connection.
-    """
-    return tuple(f.text for f in _role(server, config, database) if f.level == "red")
-
-
 def _machine(config: Config) -> Iterator[Finding]:
     versions = [f"Python {platform.python_version()}"]
     for name in PACKAGES:
@@ -173,7 +164,7 @@ def _database(server: Server, config: Config, name: str, documents: Documents | 
     """Whether the database is on the server, and what is to be said of it."""
     dump = documents.dump if documents else None
     try:
-        findings = [_content(server, name, dump), *_role(server, config, name), *_attacks(server, config, name)]
+        findings = [_content(server, name, dump), *examine_agent(server, name, config), *_attacks(server, config, name)]
     except MissingDatabase:
         remedy = f"`okf-agent prepare {name}` loads {dump}." if dump else "Questions are answered with SQL, not run."
         return False, [Finding("content", "yellow", f"{name} is not on the server.", remedy)]
@@ -197,17 +188,6 @@ def _content(server: Server, name: str, dump: Path | None) -> Finding:
             "content", "yellow", f"{text} {dump} has changed since it was loaded.", f"okf-agent prepare {name} --reload"
         )
     return Finding("content", "green", text)
-
-
-def _role(server: Server, config: Config, name: str) -> list[Finding]:
-    section = config.settings.database
-    with connect_agent(server, name) as connection:
-        return examine_role(
-            connection,
-            ours=server.ours,
-            hide=config.settings.hidden(name),
-            allowed=section.allow_functions,
-        )
 
 
 def _attacks(server: Server, config: Config, name: str) -> Iterator[Finding]:

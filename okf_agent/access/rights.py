@@ -13,6 +13,9 @@ import psycopg
 
 from okf_agent.access.hidden import USER_SCHEMA, exposing_views, hidden_columns
 from okf_agent.access.role_facts import ACTING, FIRST_USER_OID, ROUTINES
+from okf_agent.config import Config
+from okf_agent.engines import Server
+from okf_agent.engines.connection import connect_agent
 
 Level = Literal["green", "yellow", "red"]
 SHOWN = 5
@@ -180,6 +183,26 @@ QUESTIONS = (
         "yellow",
     ),
 )
+
+
+def unsafe_role(server: Server, database: str, config: Config) -> tuple[str, ...]:
+    """Why a question should not be asked as this role; () if it is safe. The reds of the role, in about 15 ms.
+
+    Raises:
+        UserError: no connection.
+    """
+    return tuple(f.text for f in examine_agent(server, database, config) if f.level == "red")
+
+
+def examine_agent(server: Server, database: str, config: Config) -> list[Finding]:
+    """What the role that runs queries can do in one database.
+
+    Raises:
+        UserError: no connection.
+    """
+    allowed = config.settings.database.allow_functions
+    with connect_agent(server, database) as connection:
+        return examine_role(connection, ours=server.ours, hide=config.settings.hidden(database), allowed=allowed)
 
 
 def examine_role(

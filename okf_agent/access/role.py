@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,9 +15,9 @@ from typing import Any
 
 import psycopg
 from psycopg import errors
-from psycopg import sql as psycopg_sql
 
-from okf_agent.access.role_facts import ACTING_ROUTINES, NEEDED_ROUTINES, STATE, Facts, read_facts
+from okf_agent.access.role_facts import STATE, Facts, read_facts
+from okf_agent.access.role_sql import RoleSpec, looked_up_there, own_rights, rights_of_everyone, role_itself
 from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_admin, connect_agent
@@ -26,35 +25,12 @@ from okf_compiler.errors import UserError
 from okf_compiler.whole_file import write_whole
 
 LOCK = 0x6F6B67
-LOCK_TIMEOUT_S = 5
-IDLE_IN_TRANSACTION_S = 300
-TOO_MUCH = ("superuser", "createdb", "createrole", "replication", "bypassrls")
-WRITES = "INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER"
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What the role is to be in one database."""
-
-    role: str
-    database: str
-    schema: str | None = None
-    """The only schema it reads, and the first of its search path; None for all of them and public."""
-    everyone: bool = True
-    """Also take from PUBLIC what the role would share: for a server that nobody else works on."""
-    grants: bool = True
-    """Grant what it is to read; False keeps the SELECT rights it has."""
-    hide: tuple[str, ...] = ()
-    allow_functions: tuple[str, ...] = ()
-    connection_limit: int = 50
-    statement_timeout_s: float = 30
-    temp_file_limit_mb: int = 1_000
-
-
-def wanted(config: Config, database: str, server: Server) -> Wanted:
+def wanted(config: Config, database: str, server: Server) -> RoleSpec:
     """What config.yaml says of the role in one database."""
     section, override = config.settings.database, config.settings.databases.get(database)
-    return Wanted(
+    return RoleSpec(
         role=section.agent_user,
         database=database,
         schema=override.schema_name if override else None,
@@ -97,19 +73,7 @@ def ensure_role(server: Server, database: str, config: Config) -> tuple[str, ...
         return missed
 
 
-def ensure_roles(server: Server, config: Config) -> dict[str, tuple[str, ...]]:
-    """The same for every database of the server that takes connections."""
-    with connect_admin(server) as connection:
-        names = [
-            name
-            for (name,) in connection.execute(
-                "SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate ORDER BY 1"
-            )
-        ]
-    return {name: ensure_role(server, name, config) for name in names if name != "postgres"}
-
-
-def harden(connection: psycopg.Connection[Any], want: Wanted, password: str | None = None) -> tuple[str, ...]:
+def harden(connection: psycopg.Connection[Any], want: RoleSpec, password: str | None = None) -> tuple[str, ...]:
     """Run the role's statements in the connection's database, in one transaction; what was refused.
 
     Raises:
@@ -126,9 +90,10 @@ def harden(connection: psycopg.Connection[Any], want: Wanted, password: str | No
         )
     missed = [f"hide: {entry} names nothing in {want.database}" for entry in facts.unmatched]
     with connection.transaction():
-        for statement in _role(want, facts, _verifier(connection, want.role, password)):
+        for statement in role_itself(want, facts, _verifier(connection, want.role, password)):
             connection.execute(statement.encode())
-        for statement in itertools.chain(_rights(want, facts), _everyone(want, facts) if want.everyone else ()):
+        everyone = rights_of_everyone(want, facts) if want.everyone else ()
+        for statement in itertools.chain(own_rights(want, facts), everyone):
             try:
                 with connection.transaction():
                     connection.execute(statement.encode())
@@ -137,8 +102,21 @@ def harden(connection: psycopg.Connection[Any], want: Wanted, password: str | No
     return tuple(missed)
 
 
-def statements(server: Server, database: str, config: Config) -> list[str]:
-    """The statements for a DBA to run in that database, comments between them included.
+@dataclass(frozen=True)
+class Printed:
+    """The statements for a DBA, with comments between them."""
+
+    of_role: tuple[str, ...]
+    """Those that the role needs."""
+    of_everyone: tuple[str, ...]
+    """Those that take rights from everyone else too, which a server with other users may not want."""
+
+    def __str__(self) -> str:
+        return "\n".join((*self.of_role, *self.of_everyone))
+
+
+def statements(server: Server, database: str, config: Config) -> Printed:
+    """The statements for a DBA to run in that database.
 
     Without an administrator's connection the role itself looks, if it can connect; else they are those of a plain
     database with one schema.
@@ -148,18 +126,22 @@ def statements(server: Server, database: str, config: Config) -> list[str]:
     """
     want = wanted(config, database, server)
     facts = _facts_for_dba(server, want)
-    return [
-        f"-- In the database {want.database}, as a superuser or the owner of everything in it.",
-        *(f"{s};" for s in _role(want, facts, None)),
-        f"-- Its password, which goes into .env as AGENT_DB_PASSWORD: \\password {want.role}",
-        *(f"{s};" for s in _rights(want, facts)),
-        "-- What follows takes rights from everyone else too. Leave it out if others need them here.",
-        *(f"{s};" for s in _everyone(want, facts)),
-        *(f"{s};" for s in (_looked_up(want) if server.admin is None else ())),
-    ]
+    return Printed(
+        (
+            f"-- In the database {want.database}, as a superuser or the owner of everything in it.",
+            *(f"{s};" for s in role_itself(want, facts, None)),
+            f"-- Its password, which goes into .env as AGENT_DB_PASSWORD: \\password {want.role}",
+            *(f"{s};" for s in own_rights(want, facts)),
+        ),
+        (
+            "-- What follows takes rights from everyone else too. Leave it out if others need them here.",
+            *(f"{s};" for s in rights_of_everyone(want, facts)),
+            *(f"{s};" for s in (looked_up_there(want) if server.admin is None else ())),
+        ),
+    )
 
 
-def _facts_for_dba(server: Server, want: Wanted) -> Facts:
+def _facts_for_dba(server: Server, want: RoleSpec) -> Facts:
     """What is known of the database to whoever may look."""
     try:
         with connect_admin(server, want.database) if server.admin else connect_agent(server, want.database) as found:
@@ -178,103 +160,6 @@ def _facts_for_dba(server: Server, want: Wanted) -> Facts:
     return facts if server.admin else replace(facts, superuser=True, owners=())
 
 
-def _role(want: Wanted, facts: Facts, verifier: str | None) -> Iterator[str]:
-    """The role itself and its settings. An attribute is only named if it has to change: that needs a superuser."""
-    role, row = _name(want.role), facts.role
-    if row is None:
-        yield f"CREATE ROLE {role} LOGIN NOINHERIT CONNECTION LIMIT {want.connection_limit}"
-    else:
-        excess = "".join(f" NO{a.upper()}" for a in TOO_MUCH if row[{"superuser": "rolsuper"}.get(a, f"rol{a}")])
-        yield f"ALTER ROLE {role} LOGIN NOINHERIT CONNECTION LIMIT {want.connection_limit}{excess}"
-    if verifier:
-        yield f"ALTER ROLE {role} PASSWORD {_text(verifier)}"
-    for group, grantor in facts.memberships:
-        by = f" GRANTED BY {_name(grantor)}" if facts.version >= 160000 else ""
-        yield f"REVOKE {_name(group)} FROM {role}{by}"
-    database = _name(want.database)
-    yield f"ALTER ROLE {role} RESET ALL"
-    yield f"ALTER ROLE {role} IN DATABASE {database} RESET ALL"
-    settings = {
-        "default_transaction_read_only": "on",
-        "statement_timeout": f"{want.statement_timeout_s * 1000:.0f}ms",
-        "lock_timeout": f"{LOCK_TIMEOUT_S}s",
-        "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S}s",
-    }
-    if facts.superuser:
-        settings["temp_file_limit"] = f"{want.temp_file_limit_mb}MB"
-    for key, value in settings.items():
-        yield f"ALTER ROLE {role} SET {key} = {_text(value)}"
-    # pg_temp last: a temporary table never hides a real one.
-    yield f"ALTER ROLE {role} IN DATABASE {database} SET search_path = {_name(want.schema or 'public')}, pg_temp"
-
-
-def _rights(want: Wanted, facts: Facts) -> Iterator[str]:
-    """The role's own rights in the database: what it had beyond reading goes, what it is to read comes."""
-    role, database = _name(want.role), _name(want.database)
-    yield f"REVOKE ALL ON DATABASE {database} FROM {role}"
-    yield f"GRANT CONNECT ON DATABASE {database} TO {role}"
-    for schema in facts.schemas:
-        yield f"REVOKE CREATE ON SCHEMA {_name(schema)} FROM {role}"
-        yield from _take(facts, schema, role)
-        if not want.grants:
-            continue
-        yield f"REVOKE ALL ON ALL TABLES IN SCHEMA {_name(schema)} FROM {role}"
-        if want.schema in (None, schema):
-            yield f"GRANT USAGE ON SCHEMA {_name(schema)} TO {role}"
-            yield f"GRANT SELECT ON ALL TABLES IN SCHEMA {_name(schema)} TO {role}"
-            for owner in facts.owners:
-                # With hidden columns, a later table is granted at the next start, column by column.
-                verb, link = ("REVOKE", "FROM") if want.hide else ("GRANT", "TO")
-                yield (
-                    f"ALTER DEFAULT PRIVILEGES FOR ROLE {_name(owner)} IN SCHEMA {_name(schema)} "
-                    f"{verb} SELECT ON TABLES {link} {role}"
-                )
-        else:
-            yield f"REVOKE USAGE ON SCHEMA {_name(schema)} FROM {role}"
-    for table in facts.hidden:
-        path = f"{_name(table.schema)}.{_name(table.name)}"
-        yield f"REVOKE ALL ON {path} FROM {role}"
-        if table.readable and want.schema in (None, table.schema):
-            yield f"GRANT SELECT ({', '.join(map(_name, table.readable))}) ON {path} TO {role}"
-    if routines := [*facts.allowed, *(facts.needed if want.everyone else ())]:
-        yield f"GRANT EXECUTE ON ROUTINE {', '.join(routines)} TO {role}"
-
-
-def _everyone(want: Wanted, facts: Facts) -> Iterator[str]:
-    """What PUBLIC gives every role, this one included."""
-    yield f"REVOKE CREATE, TEMPORARY ON DATABASE {_name(want.database)} FROM PUBLIC"
-    for schema in facts.schemas:
-        yield f"REVOKE CREATE ON SCHEMA {_name(schema)} FROM PUBLIC"
-        yield from _take(facts, schema, "PUBLIC")
-    for table in facts.hidden:
-        yield f"REVOKE ALL ON {_name(table.schema)}.{_name(table.name)} FROM PUBLIC"
-    for owner in facts.owners:
-        yield f"ALTER DEFAULT PRIVILEGES FOR ROLE {_name(owner)} REVOKE EXECUTE ON ROUTINES FROM PUBLIC"
-    if acting := [routine for routine in facts.acting if routine not in facts.allowed]:
-        yield f"REVOKE EXECUTE ON ROUTINE {', '.join(acting)} FROM PUBLIC, {_name(want.role)}"
-
-
-def _looked_up(want: Wanted) -> Iterator[str]:
-    """What depends on the catalogue, for a database that we could not look into: blocks that look for themselves."""
-    role = _name(want.role)
-    if not want.hide:  # a later table may have such a column: it is granted by running all this again
-        yield f"ALTER DEFAULT PRIVILEGES IN SCHEMA {_name(want.schema or 'public')} GRANT SELECT ON TABLES TO {role}"
-    yield "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON ROUTINES FROM PUBLIC"
-    for query, verb, link in (
-        (ACTING_ROUTINES, "REVOKE", f"FROM PUBLIC, {role}"),
-        (NEEDED_ROUTINES, "GRANT", f"TO {role}"),
-    ):
-        loop = f"EXECUTE {_text(f'{verb} EXECUTE ON ROUTINE ')} || routine || {_text(f' {link}')}"
-        yield f"DO $do$ DECLARE routine text; BEGIN FOR routine IN {query} LOOP {loop}; END LOOP; END $do$"
-
-
-def _take(facts: Facts, schema: str, who: str) -> Iterator[str]:
-    writes = WRITES + (", MAINTAIN" if facts.version >= 170000 else "")
-    yield f"REVOKE {writes} ON ALL TABLES IN SCHEMA {_name(schema)} FROM {who}"
-    yield f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA {_name(schema)} FROM {who}"
-    yield f"REVOKE ALL ON ALL ROUTINES IN SCHEMA {_name(schema)} FROM {who}"
-
-
 def _verifier(connection: psycopg.Connection[Any], role: str, password: str | None) -> str | None:
     """What the server stores for a password: the password itself would show in its log."""
     if password is None:
@@ -282,7 +167,7 @@ def _verifier(connection: psycopg.Connection[Any], role: str, password: str | No
     return connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
 
 
-def _state(connection: psycopg.Connection[Any], want: Wanted, password: str | None) -> str:
+def _state(connection: psycopg.Connection[Any], want: RoleSpec, password: str | None) -> str:
     """A digest of what is wanted and of every right there is."""
     secret = hashlib.sha256((password or "").encode()).hexdigest()
     found = _one(connection, STATE, role=want.role)
@@ -297,7 +182,7 @@ def _note(config: Config, database: str, server: Server) -> Path:
     return config.settings.root / ".okf" / "roles" / f"{where}-{name}"
 
 
-def _is_kept(note: Path, connection: psycopg.Connection[Any], want: Wanted, password: str | None) -> bool:
+def _is_kept(note: Path, connection: psycopg.Connection[Any], want: RoleSpec, password: str | None) -> bool:
     return note.is_file() and note.read_text(encoding="utf-8") == _state(connection, want, password)
 
 
@@ -310,11 +195,3 @@ def _keep(note: Path, state: str) -> None:
 def _one(connection: psycopg.Connection[Any], query: str, *values: Any, **named: Any) -> Any:
     row = connection.execute(query.encode(), named or values or None).fetchone()
     return row[0] if row else None
-
-
-def _name(name: str) -> str:
-    return psycopg_sql.Identifier(name).as_string(None)
-
-
-def _text(text: str) -> str:
-    return psycopg_sql.Literal(text).as_string(None)

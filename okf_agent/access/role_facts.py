@@ -19,7 +19,9 @@ ACTING = (
     "gin_clean_pending_list", "brin_summarize_%", "brin_desummarize_range", "pg_import_system_collations",
     "pg_restore_%_stats", "pg_clear_%_stats", "pg_stat_reset%", "pg_stat_force_next_flush",
 )  # fmt: skip
-"""Catalogue functions (LIKE patterns) that change something, hold something, or run SQL given as text."""
+"""Catalogue functions (LIKE patterns) that change something, hold something, or run SQL given as text, and that
+everyone may call where nobody took it away. `sql.refusals.DENIED_FUNCTION` has them too, and those that need another
+right; tests/agent/access/test_acting.py holds the two together, and names what stands in one alone."""
 
 ROUTINE = (
     "quote_ident(n.nspname) || '.' || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')'"

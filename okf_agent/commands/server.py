@@ -23,7 +23,7 @@ def prepare(db: str | None, every: bool, reload: bool, print_sql: bool) -> None:
     from okf_agent.access.role import statements
     from okf_agent.engines import reach
     from okf_agent.prepare import find_bundle, load_content
-    from okf_compiler.settings import list_databases, no_database, only_database
+    from okf_compiler.documents import list_databases, no_database, only_database
 
     if every and db:
         raise click.UsageError("DB and --all do not go together. Give one of them.")
@@ -35,7 +35,7 @@ def prepare(db: str | None, every: bool, reload: bool, print_sql: bool) -> None:
     server = reach(config, say)
     for name in names:
         if print_sql:
-            click.echo("\n".join(statements(server, name, config)))
+            click.echo(str(statements(server, name, config)))
             continue
         folder, documents = bundles[name]
         has_content = load_content(config, server, name, documents, say, again=reload)

@@ -27,6 +27,7 @@ LONGEST_NAME = 63
 LOCK = 0x6F6B66
 """The advisory lock that loaders hold."""
 COPY_BLOCK = 1 << 18
+SKIPPED_SHOWN = 3
 FOR_ROLES = ((b"GRANT",), (b"REVOKE",), (b"ALTER", b"DEFAULT", b"PRIVILEGES"))
 ON_DATABASE = ((b"CREATE",), (b"DROP",), (b"ALTER",), (b"COMMENT", b"ON"), (b"SECURITY", b"LABEL"))
 
@@ -48,6 +49,15 @@ class LoadState:
     """The dump has changed since it was loaded."""
     skipped: tuple[str, ...] = ()
     """Statements left out: an owner or a grant for a role this server lacks, a setting it does not know."""
+
+    def passed_over(self, dump: Path | None) -> str:
+        """What was left out of the dump, in a line; "" where nothing was."""
+        if not self.skipped:
+            return ""
+        shown = "; ".join(self.skipped[:SKIPPED_SHOWN])
+        more = f"; and {len(self.skipped) - SKIPPED_SHOWN} more" if len(self.skipped) > SKIPPED_SHOWN else ""
+        many = "1 statement" if len(self.skipped) == 1 else f"{len(self.skipped)} statements"
+        return f"Passed over {many} of {dump}: {shown}{more}"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from okf_agent.access import role
-from okf_agent.access.doctor import unsafe_role
+from okf_agent.access.rights import unsafe_role
 from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import AGENT_PASSWORD, connect_admin, connect_agent
@@ -17,8 +17,6 @@ from okf_agent.setup.target import Reached
 from okf_compiler.errors import UserError
 
 PASSWORD_BYTES = 24
-EVERYONE = "-- What follows takes rights from everyone else too."
-"""Begins the part of the role's statements that a server with other users does not need."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,8 @@ def settle(config: Config, reached: Reached, person: Person) -> Access:
             f"There is a role {agent} on this server already, and {trouble}.\nPut its password into .env as "
             f"{AGENT_PASSWORD}, or name another role: okf-agent init {name} --set database.agent_user=NAME"
         )
-    statements = role.statements(server, name, config)
-    needed = statements[: next((i for i, s in enumerate(statements) if s.startswith(EVERYONE)), None)]
     person.say(f"   {trouble}. What makes it, in {name}:")
-    for statement in needed:
+    for statement in role.statements(server, name, config).of_role:
         person.say(f"     {statement}")
     if reached.may_make_roles and person.ask(f"Run this as {reached.user} now?"):
         return _make(config, server, reached, exists, person)

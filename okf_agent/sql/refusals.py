@@ -86,7 +86,8 @@ DENIED_FUNCTION = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""Names of functions that change something, reach outside the tables, or run SQL given as text."""
+"""Names of functions that change something, reach outside the tables, or run SQL given as text, extensions' included.
+Those that everyone may call are taken from the role as well: `access.role_facts.ACTING`."""
 
 
 def refusal(word: str, text: str) -> tuple[str, bool]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import psycopg
 
-from okf_agent.access.role import Wanted, harden
+from okf_agent.access.role import harden
+from okf_agent.access.role_sql import RoleSpec
 from okf_agent.engines import Server
 from okf_agent.sql.sql_text import tokens
 
@@ -53,7 +54,7 @@ def build(server: Server) -> None:
     with psycopg.connect(**server.admin, dbname="lab", autocommit=True) as admin:
         run(admin, rest)
         admin.execute("SELECT lo_from_bytea(4711, 'kept'::bytea)")
-        harden(admin, Wanted(role="ro", database="lab", grants=False))
+        harden(admin, RoleSpec(role="ro", database="lab", grants=False))
 
 
 def run(admin: psycopg.Connection[Any], script: str) -> None:
@@ -90,5 +91,5 @@ def reader_of(server: Server, name: str, script: str) -> dict[str, Any]:
         admin.execute(f"CREATE DATABASE {name}".encode())
     with psycopg.connect(**server.admin, dbname=name, autocommit=True) as admin:
         admin.execute(script.encode())
-        harden(admin, Wanted(role="reader", database=name))
+        harden(admin, RoleSpec(role="reader", database=name))
     return {**server.admin, "user": "reader"}

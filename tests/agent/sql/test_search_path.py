@@ -8,7 +8,8 @@ import psycopg
 import pytest
 from support.databases import made
 
-from okf_agent.access.role import Wanted, harden
+from okf_agent.access.role import harden
+from okf_agent.access.role_sql import RoleSpec
 from okf_agent.engines import Server
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
@@ -51,7 +52,7 @@ def database(postgres: Server, request: pytest.FixtureRequest) -> Iterator[Datab
 def _harden(postgres: Server) -> None:
     assert postgres.admin is not None
     with psycopg.connect(**postgres.admin, dbname="paths", autocommit=True) as admin:
-        harden(admin, Wanted(role="walker", database="paths", grants=False))
+        harden(admin, RoleSpec(role="walker", database="paths", grants=False))
 
 
 FOUND = [
