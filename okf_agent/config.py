@@ -8,24 +8,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from dotenv import dotenv_values
 from pydantic import AfterValidator, Field
 
 from okf_agent.cell import check_knowledge
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import (
-    CONFIG_FILE,
     Positive,
     Seconds,
     Section,
     Settings,
-    find_root,
     load_settings,
     place_of,
     read_config,
     read_section,
 )
+from okf_compiler.workspace_config import changed, find_config, origin_of
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Limit = Annotated[float, Field(gt=0)]
@@ -178,10 +176,7 @@ def load_config(root: Path | None = None, *, file: Path | None = None, changes: 
     Raises:
         UserError: a broken file, or an unknown section or key; names its line and the nearest real one.
     """
-    if file is not None and not file.is_file():
-        raise UserError(f"There is no configuration {file}.", status=2)
-    root = root or (file.resolve().parent if file else find_root())
-    file = file or root / CONFIG_FILE
+    root, file = find_config(file, root)
     sections = read_config(file)
     for name in sections:
         if name not in SECTIONS:
@@ -189,10 +184,8 @@ def load_config(root: Path | None = None, *, file: Path | None = None, changes: 
             raise UserError(f"{place}: there is no section {name!r}{did_you_mean(name, SECTIONS)}", status=2)
     load_env(root / ".env")
     config = _validated(root, sections, file)
-    for change in changes:
-        sections = _merged(sections, _nested(*_parse_change(change)))
-    # Together: a price has two keys, and neither is whole without the other.
-    return _validated(root, sections, " ".join(f"--set {change}" for change in changes)) if changes else config
+    # Changes together: a price has two keys, and neither is whole without the other.
+    return _validated(root, changed(sections, changes, SECTIONS), origin_of(changes)) if changes else config
 
 
 def _validated(root: Path, sections: Mapping[str, Any], origin: Path | str) -> Config:
@@ -217,38 +210,6 @@ def _cells(section: Mapping[str, Any], origin: Path | str) -> dict[str, Mapping[
             place = place_of(origin, ("cells", str(name)))
             raise UserError(f"{place}: cells.{name}: a mapping, such as {{knowledge: pack, rules: false}}", status=2)
     return {str(name): values or {} for name, values in section.items()}
-
-
-def _parse_change(change: str) -> tuple[list[str], Any]:
-    """The keys and the value of `agent.max_steps=20`.
-
-    Raises:
-        UserError: it has another form, or names no section.
-    """
-    name, equals, text = change.partition("=")
-    keys = [key.strip() for key in name.split(".")]
-    if not equals or len(keys) < 2 or not all(keys):
-        raise UserError(f"--set {change}: write a key and a value: --set agent.max_steps=20", status=2)
-    if keys[0] not in SECTIONS:
-        raise UserError(f"--set {change}: there is no section {keys[0]!r}{did_you_mean(keys[0], SECTIONS)}", status=2)
-    try:
-        return keys, yaml.load(text, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError:
-        return keys, text
-
-
-def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
-    return {keys[0]: _nested(keys[1:], value) if len(keys) > 1 else value}
-
-
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Both mappings, inner ones merged too; `over` wins."""
-    merged = dict(under)
-    for key, value in over.items():
-        below = merged.get(key)
-        both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merged(below, value) if both and isinstance(below, Mapping) else value
-    return merged
 
 
 def load_env(path: Path) -> None:

@@ -5,7 +5,7 @@ Every step looks first and does only what is missing, so that it is safe to repe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,14 +109,14 @@ def load_content(
     return True
 
 
-def configured_parameters(name: str) -> Mapping[str, Any]:
+def configured_parameters(name: str, file: Path | None = None, changes: Sequence[str] = ()) -> Mapping[str, Any]:
     """Connect parameters of the role that can only read, with the content of the database `name` loaded: what
-    okf-compiler reads as `--from configured`, by the entry point in pyproject.toml.
+    okf-compiler reads as `--from configured`, by the entry point in pyproject.toml. The others: see `load_config`.
 
     Raises:
         UserError: config.yaml is broken, its server cannot be reached, or it has no such content.
     """
-    config = load_config()
+    config = load_config(file=file, changes=changes)
     server = reach(config)
     if not load_content(config, server, name, list_databases(config.settings).get(name), quiet):
         raise UserError(

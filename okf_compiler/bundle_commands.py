@@ -80,10 +80,10 @@ def diff_command(old: Path, new: Path, as_json: bool) -> None:
 def stats_command(name: str, as_json: bool) -> None:
     """Show sizes in estimated tokens: the bundle, each index, the largest concepts, the raw documents."""
     from okf_compiler.documents import list_databases
-    from okf_compiler.settings import load_settings
+    from okf_compiler.options import configured
     from okf_compiler.stats import lines, sizes
 
-    settings = load_settings()
+    settings = configured()
     folder = settings.bundles / name if Path(name).name == name else Path(name)
     if not folder.is_dir() and Path(name).is_dir():
         folder = Path(name)

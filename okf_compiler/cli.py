@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from okf_compiler.bundle_commands import COMMANDS
-from okf_compiler.options import database_from, seconds_option, source_options, tables_from
+from okf_compiler.bundle_commands import COMMANDS, stats_command
+from okf_compiler.options import (
+    config_options,
+    configured,
+    configured_server,
+    database_from,
+    seconds_option,
+    source_options,
+    tables_from,
+)
 from okf_compiler.profile_command import profile_command
 
 if TYPE_CHECKING:
@@ -45,14 +53,15 @@ def compile_command(
     from okf_compiler.gather import NOTHING_MORE, Sources, gather
     from okf_compiler.overlays import overlay_file
 
-    settings, sources = _settings(data), Sources(live=live, **files)
+    settings, sources = configured(data), Sources(live=live, **files)
     if sources != NOTHING_MORE and (name in ("all", "..", ".") or Path(name).name != name):
         raise UserError(f"These sources are of one database, and it needs a plain name, not {name!r}.", status=2)
     names = _all_databases(settings) if name == "all" else [name]
     failed = stale = 0
     for each in _with_progress(names):
         try:
-            database, folder = gather(settings, each, sources), (out or settings.bundles) / each
+            database = gather(settings, each, sources, configured_server(each))
+            folder = (out or settings.bundles) / each
             report = compile_database(database, folder, overlay_file(settings, each), check=check)
         except UserError as error:
             if name != "all":
@@ -71,7 +80,7 @@ def compile_command(
 @commands.command("check")
 @click.argument("name")
 @source_options
-@click.option("--live", is_flag=True, expose_value=False, help="Against the database itself: the only check there is.")
+@click.option("--live", is_flag=True, expose_value=False, hidden=True, help="What `check` does in any case.")
 @database_from
 @seconds_option("Time for questions to the content.")
 @click.option("--strict", is_flag=True, help="Exit status 1 for warnings too.")
@@ -85,13 +94,15 @@ def check_command(
     from okf_compiler.gather import Sources, gather
     from okf_compiler.link import link
 
-    settings = _settings(data)
-    documented = gather(settings, name, Sources(live=None, **files))
+    settings = configured(data)
+    reach = configured_server(name)
+    documented = gather(settings, name, Sources(live=None, **files), reach)
     links, hidden = link(documented), hidden_columns(settings, name, files["hide"])
     findings = with_connection(
         source,
         name,
         lambda connection: live_check.check(documented, connection, links=links, hide=hidden, seconds=seconds),
+        reach,
     )
     click.echo("\n".join(live_check.lines(name, findings, as_json=as_json)))
     if any(f.severity == "error" or (strict and f.severity == "warning") for f in findings):
@@ -110,27 +121,14 @@ def inspect_command(name: str, data: Path | None, live: str | None, as_json: boo
     from okf_compiler.gather import Sources, gather
     from okf_compiler.inspect import facts, lines
 
-    found = facts(gather(_settings(data), name, Sources(live=live, **files)))
+    found = facts(gather(configured(data), name, Sources(live=live, **files), configured_server(name)))
     click.echo(json.dumps(found, ensure_ascii=False, indent=2) if as_json else "\n".join(lines(found)))
 
 
 for _command in (*COMMANDS, profile_command):
     commands.add_command(_command)
-
-
-def _settings(data: Path | None) -> Settings:
-    """The workspace's settings, with one data root if `data` names it."""
-    from dataclasses import replace
-
-    from okf_compiler.errors import UserError
-    from okf_compiler.settings import load_settings
-
-    settings = load_settings()
-    if data is None:
-        return settings
-    if not data.is_dir():
-        raise UserError(f"There is no folder {data}.", status=2)
-    return replace(settings, data_roots=(data,))
+for _command in (compile_command, check_command, inspect_command, stats_command, profile_command):
+    config_options(_command)
 
 
 def _all_databases(settings: Settings) -> list[str]:

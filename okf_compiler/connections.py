@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -58,7 +59,9 @@ def with_connection(
         UserError: no connection, or PostgreSQL refuses; the text has no password.
     """
     params: Mapping[str, Any]
-    params, dbname = parse_url(source) if source != CONFIGURED else (reach() if reach else _configured(name), name)
+    params, dbname = (
+        parse_url(source) if source != CONFIGURED else (reach() if reach else configured_parameters(name), name)
+    )
     secrets = [text for key in SECRETS if params.get(key) for text in (str(params[key]), quote(str(params[key]), ""))]
     try:
         connection: psycopg.Connection[Any]
@@ -68,8 +71,12 @@ def with_connection(
         raise UserError(f"{name}: {redact(str(error).strip(), secrets)}") from None
 
 
-def parse_url(url: str) -> tuple[dict[str, Any], str]:
-    """Connect parameters and the database of a URL. libpq's own complaint about it could quote the password."""
+def parse_url(url: str, or_else: str = "") -> tuple[dict[str, Any], str]:
+    """Connect parameters and the database of a URL. `or_else`: what else `--from` takes, for the message.
+
+    Raises:
+        UserError: it is none, in our words: libpq's own complaint about it could quote the password.
+    """
     try:
         # Any other @ is part of a password, whose rest libpq would take for a host.
         if re.fullmatch(r"postgres(?:ql)?://([^/?#@]*@)?[^@]*", url) is None:
@@ -79,7 +86,7 @@ def parse_url(url: str) -> tuple[dict[str, Any], str]:
             raise ValueError
     except (psycopg.Error, ValueError):
         raise UserError(
-            f"--from takes a URL such as postgresql://user@host:5432/database, or `{CONFIGURED}`; characters like "
+            f"--from takes a URL such as postgresql://user@host:5432/database{or_else}; characters like "
             "@ : / ? in a password are written %40 %3A %2F %3F, or the password is given in PGPASSWORD.",
             status=2,
         ) from None
@@ -100,8 +107,9 @@ def redact(text: str, secrets: Sequence[str]) -> str:
     return text
 
 
-def _configured(name: str) -> Mapping[str, Any]:
-    """Connect parameters of the role that can only read, on the workspace's server, its content loaded.
+def configured_parameters(name: str, file: Path | None = None, changes: Sequence[str] = ()) -> Mapping[str, Any]:
+    """Connect parameters of the role that can only read, on the workspace's server, its content loaded. `file` and
+    `changes`: as `--config` and `--set` say.
 
     Which server that is, and how it is started, only the agent knows. The compiler works without it, so the agent
     offers this as an entry point of the group SERVER.
@@ -110,7 +118,7 @@ def _configured(name: str) -> Mapping[str, Any]:
     if not offered:
         raise UserError(f"`{CONFIGURED}` needs okf_agent, which is not installed with this okf-compiler.")
     try:
-        reach: Callable[[str], Mapping[str, Any]] = offered[0].load()
+        reach: Callable[[str, Path | None, Sequence[str]], Mapping[str, Any]] = offered[0].load()
     except (ImportError, AttributeError) as error:
         raise UserError(f"`{CONFIGURED}` needs okf_agent, which cannot be imported: {error}") from None
-    return reach(name)
+    return reach(name, file, changes)

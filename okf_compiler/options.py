@@ -1,16 +1,80 @@
-"""The options that commands of `okf-compiler` share."""
+"""The options that commands of `okf-compiler` share; those for config.yaml are `okf-agent`'s too."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from okf_compiler.connections import Reach
+    from okf_compiler.settings import Settings
+
 Command = Callable[..., Any]
 _SERVER = "postgresql://…, or `configured` for the server of config.yaml."
+
+
+def config_options(command: click.Command) -> None:
+    """Give a command, and every command below it, `--config` and `--set`; what stands before and behind it counts."""
+
+    def keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+        if option.name == "config" and value is not None:
+            context.meta["config"] = value
+        elif option.name == "set":
+            context.meta["set"] = (*context.meta.get("set", ()), *value)
+
+    common: dict[str, Any] = {"expose_value": False, "callback": keep, "is_eager": True}
+    command.params += [
+        click.Option(
+            ["--config"], type=click.Path(path_type=Path), metavar="PATH",
+            help="Another config.yaml; its folder is the workspace.", **common,
+        ),
+        click.Option(
+            ["--set"], multiple=True, metavar="KEY=VALUE", help="A key of config.yaml: database.port=5433.", **common
+        ),
+    ]  # fmt: skip
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        config_options(below)
+
+
+def config_given(context: click.Context | None = None) -> tuple[Path | None, tuple[str, ...]]:
+    """What `--config` and `--set` of this call say."""
+    meta = (context or click.get_current_context()).meta
+    return meta.get("config"), meta.get("set", ())
+
+
+def configured(data: Path | None = None) -> Settings:
+    """The workspace's settings, with one data root if `data` names it.
+
+    Raises:
+        UserError: config.yaml is broken, or there is no folder `data`.
+    """
+    from dataclasses import replace
+
+    from okf_compiler.errors import UserError
+    from okf_compiler.workspace_config import workspace_settings
+
+    settings = workspace_settings(*config_given())
+    if data is None:
+        return settings
+    if not data.is_dir():
+        raise UserError(f"There is no folder {data}.", status=2)
+    return replace(settings, data_roots=(data,))
+
+
+def configured_server(name: str) -> Reach:
+    """What reaches the database `name` on the server of this call's configuration."""
+    from okf_compiler.connections import configured_parameters
+
+    file, changes = config_given()
+
+    def reach() -> Mapping[str, Any]:
+        return configured_parameters(name, file, changes)
+
+    return reach
 
 
 def source_options(command: Command) -> Command:

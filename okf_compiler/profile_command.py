@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from okf_compiler.inert import inert
-from okf_compiler.options import database_from, seconds_option
+from okf_compiler.options import configured, configured_server, database_from, seconds_option
 
 if TYPE_CHECKING:
     from okf_compiler.model import Database
@@ -41,23 +41,20 @@ def profile_command(
     from okf_compiler.connections import hidden_columns, with_connection
     from okf_compiler.errors import UserError
     from okf_compiler.profiling import run
-    from okf_compiler.profiling.measure import Limits
-    from okf_compiler.settings import load_settings
+    from okf_compiler.profiling.limits import Limits, Request
 
     if name in ("..", ".") or Path(name).name != name:
         raise UserError(f"A database has a plain name, not {name!r}.", status=2)
-    settings = load_settings()
+    settings = configured()
     folder = settings.profiles / name
-    documented = _documented(settings, name)
     hidden = hidden_columns(settings, name, hide)
+    request = Request(_documented(settings, name), hidden, Limits(sample_above, seconds))
     with _progress(name, quiet) as progress:
         done = with_connection(
             source,
             name,
-            lambda connection: run.profile(
-                connection, name, folder, documented=documented, hide=hidden,
-                limits=Limits(sample_above, seconds), again=again, progress=progress,
-            ),
+            lambda connection: run.profile(connection, name, folder, request, again=again, progress=progress),
+            configured_server(name),
         )  # fmt: skip
     for line in _problems(done, quiet):
         click.echo(inert(line), err=True)

@@ -16,7 +16,6 @@ from okf_agent.commands.options import (
     bundle_option,
     chart_option,
     complete,
-    config_options,
     configured,
     db_option,
     json_option,
@@ -33,6 +32,7 @@ from okf_agent.commands.server import doctor, prepare, stop
 from okf_agent.results.formats import FORMATS
 from okf_agent.results.one_object import JsonCommand, OneObject
 from okf_compiler.inert import inert_lines
+from okf_compiler.options import config_options
 
 if TYPE_CHECKING:
     from okf_agent.tools import ToolResult
@@ -58,7 +58,6 @@ def main() -> None:
 @bundle_option
 @unsafe_option
 @chart_option
-@config_options
 @click.pass_context
 def commands(context: click.Context, /, **options: Any) -> None:
     """Ask a database a question and get an answer with its query, its rules and its cost.
@@ -97,7 +96,6 @@ def commands(context: click.Context, /, **options: Any) -> None:
 @click.option("--guard-formulas", is_flag=True, help="In CSV, put a ' before cells that a spreadsheet would run.")
 @unsafe_option
 @chart_option
-@config_options
 def ask(**options: Any) -> None:
     """Ask one QUESTION, or that of a task, and leave. `-`, or no QUESTION in a pipe: from standard input.
 
@@ -116,7 +114,6 @@ def ask(**options: Any) -> None:
 @click.argument("db", shell_complete=complete("databases"))
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=complete("paths"))
 @bundle_option
-@config_options
 def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
     """Read files of the bundle of DB, as the model would get them.
 
@@ -137,7 +134,6 @@ def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
 @click.argument("db", shell_complete=complete("databases"))
 @click.argument("query")
 @unsafe_option
-@config_options
 def sql(db: str, query: str, unsafe_role: bool) -> None:
     """Run one read-only QUERY over DB, and print what the model would get of it.
 
@@ -172,7 +168,8 @@ def completion(shell: str) -> None:
 
 
 for command in (context_command, init, prepare, doctor, stop, runs, mcp, evaluation, data):
-    commands.add_command(config_options(command))
+    commands.add_command(command)
+config_options(commands)
 
 
 def _print_result(result: ToolResult) -> None:

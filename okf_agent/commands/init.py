@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from okf_agent.commands.options import configured, model_option
+from okf_compiler.options import config_given
 
 if TYPE_CHECKING:
     from okf_agent.config import Config
@@ -34,6 +35,7 @@ def init(
     Exit status: 1 where the role is still to be made, or the first question failed.
     """
     from okf_agent.setup import InitOptions, initialise
+    from okf_compiler.settings import CONFIG_FILE
 
     config = configured()
     if demo:
@@ -41,10 +43,10 @@ def init(
             raise click.UsageError("--demo takes no database. Leave it out, or leave out NAME and --from.")
         _lay_out_demo(config)
         return
-    meta = click.get_current_context().meta
-    file = meta.get("config") or config.settings.root / "config.yaml"
+    file, changes = config_given()
+    file = file or config.settings.root / CONFIG_FILE
     asking = sys.stdin.isatty() and sys.stdout.isatty()
-    wanted = InitOptions(file.resolve(), name, url, tuple(meta.get("set", ())))
+    wanted = InitOptions(file.resolve(), name, url, changes)
     done = initialise(config, wanted, click.echo, lambda text: yes or (asking and click.confirm(text)))
     if not done.ready:
         sys.exit(1)

@@ -12,6 +12,7 @@ import click
 
 from okf_agent.commands.options import complete, configured, model_option, say
 from okf_agent.mcp_server.print_config import CLIENTS
+from okf_compiler.options import config_given
 
 if TYPE_CHECKING:
     from okf_agent.cell import Cell
@@ -145,7 +146,7 @@ def _way(config: Config, names: tuple[str, ...], http: str | None, tokens: Path 
 
     if http:
         return Reach(address.url(*address.parse(http)), bool(tokens or os.environ.get(VARIABLE)))
-    file = click.get_current_context().meta.get("config") or config.settings.root / CONFIG_FILE
+    file = config_given()[0] or config.settings.root / CONFIG_FILE
     if not Path(file).is_file():
         raise UserError(f"The client has to find this workspace by its {CONFIG_FILE}: make one, it may be empty.")
     program = shutil.which("okf-agent", path=str(Path(sys.executable).parent)) or sys.argv[0]

@@ -6,18 +6,17 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from okf_agent.cell import KNOWLEDGE, SWITCHES
+from okf_compiler.options import config_given
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from okf_agent.config import Config
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def configured() -> Config:
@@ -28,8 +27,8 @@ def configured() -> Config:
     """
     from okf_agent.config import load_config
 
-    meta = click.get_current_context().meta
-    return load_config(file=meta.get("config"), changes=meta.get("set", ()))
+    file, changes = config_given()
+    return load_config(file=file, changes=changes)
 
 
 def say(line: str) -> None:
@@ -48,27 +47,9 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
     def offer(context: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
         from okf_agent.interactive.completions import names
 
-        config = context.meta.get("config"), context.meta.get("set", ())
-        return names(kind, typed, *config, database=context.params.get("db"))
+        return names(kind, typed, *config_given(context), database=context.params.get("db"))
 
     return offer
-
-
-def config_options(command: Command) -> Command:
-    """`--config` and `--set`, on the group and on each command; both places count."""
-
-    def keep(context: click.Context, option: click.Parameter, value: Any) -> None:
-        if option.name == "config" and value is not None:
-            context.meta["config"] = value
-        elif option.name == "set":
-            context.meta["set"] = (*context.meta.get("set", ()), *value)
-
-    common: dict[str, Any] = {"expose_value": False, "callback": keep, "is_eager": True}
-    help_set = "A key of config.yaml: agent.max_steps=20."
-    help_config = "Another config.yaml; its folder is the workspace."
-    key = click.option("--set", multiple=True, metavar="KEY=VALUE", help=help_set, **common)
-    file = click.option("--config", type=click.Path(path_type=Path), metavar="PATH", help=help_config, **common)
-    return file(key(command))
 
 
 def with_knowledge(options: dict[str, Any]) -> dict[str, Any]:

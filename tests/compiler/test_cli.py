@@ -95,3 +95,27 @@ def test_a_full_disk_leaves_nothing_half_written(workspace: Path) -> None:
     assert result.returncode == 1, result
     assert b"Traceback" not in result.stderr
     assert not (workspace / "bundles/compiled/shop").exists()
+
+
+def test_another_configuration_and_single_keys(workspace: Path) -> None:
+    elsewhere = workspace / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "other.yaml").write_text("agent: {bundles: made, raw_docs: ../data}\n", encoding="utf-8")
+    result = run("okf-compiler", "compile", "shop", "--config", "elsewhere/other.yaml", cwd=workspace)
+    assert (result.returncode, (elsewhere / "made" / "shop" / "index.md").is_file()) == (0, True), result.stderr
+    assert run("okf-compiler", "stats", "shop", "--set", "agent.bundles=elsewhere/made", cwd=workspace).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--config", "nope.yaml"), "There is no configuration nope.yaml."),
+        (("--set", "agent.bundels=x"), "does not read agent.bundels; did you mean 'bundles'? It reads agent."),
+        (("--set", "databse.port=1"), "there is no section 'databse'; did you mean 'database'?"),
+        (("--set", "database.prot=1"), "there is no such key; did you mean 'port'?"),
+        (("--set", "database"), "write a key and a value: --set database.port=5433"),
+    ],
+)
+def test_a_configuration_that_cannot_be(workspace: Path, arguments: tuple[str, ...], said: str) -> None:
+    result = run("okf-compiler", "inspect", "shop", *arguments, cwd=workspace)
+    assert (result.returncode, said in result.stderr, result.stdout) == (2, True, ""), result.stderr
