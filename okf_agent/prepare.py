@@ -15,6 +15,7 @@ from okf_agent.access.rights import unsafe_role
 from okf_agent.bundles import freshness as sources
 from okf_agent.config import Config, load_config
 from okf_agent.engines import Server, reach
+from okf_agent.engines.connection import where_of
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
 from okf_compiler.documents import Documents, find_documents, list_databases
@@ -91,7 +92,7 @@ def load_content(
 ) -> bool:
     """Load a database's dump if it is not there (`again`: also if it is) and give the role its rights.
 
-    Returns whether there is content.
+    Returns whether there is content; where there is none, says which server was asked, and what to do.
     """
     if documents is None:  # a bundle that people wrote, of a database that is there already
         nowhere = config.settings.root / name
@@ -103,6 +104,7 @@ def load_content(
     if passed_over := state.passed_over(documents.dump):
         say(passed_over)
     if state.status == "no_content":
+        say(_no_content(server, name, documents.dump))
         return False
     for missed in role.ensure_role(server, name, config):
         say(f"Not done for {config.settings.database.agent_user}: {missed}")
@@ -118,11 +120,26 @@ def configured_parameters(name: str, file: Path | None = None, changes: Sequence
     """
     config = load_config(file=file, changes=changes)
     server = reach(config)
-    if not load_content(config, server, name, list_databases(config.settings).get(name), quiet):
-        raise UserError(
-            f"There is no content of {name} on the server, and no dump of it. Name a database with --from postgresql://…"
-        )
+    told: list[str] = []
+    if not load_content(config, server, name, list_databases(config.settings).get(name), told.append):
+        raise UserError(f"{told[-1]}\nOr name a database with --from postgresql://…")
     return server.agent
+
+
+def _no_content(server: Server, name: str, dump: Path | None) -> str:
+    """Why no query can be run in a database, and what to do."""
+    there = f"There is no content of {name} on the server that was asked ({server.engine}, "
+    there += f"{where_of(server.agent)}/{name})"
+    if server.ours:
+        return (
+            f"{there}, and no dump of it. Put one beside its documents ({name}.sql), or name the server that has it: "
+            "database.engine, database.host and database.port in config.yaml."
+        )
+    loads = f"; {dump} is loaded where .env names a POSTGRES_USER who may create databases" if dump else ""
+    return (
+        f"{there}{loads}. Name the server that has it (database.host and database.port in config.yaml, or PGHOST and "
+        "PGPORT), or ask of another database with --db."
+    )
 
 
 def _announce(name: str, dump: Path | None, say: Say) -> load.Progress:

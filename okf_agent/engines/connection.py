@@ -74,13 +74,20 @@ def _connect(params: Mapping[str, Any], dbname: str, secret: str) -> psycopg.Con
             time.sleep(0.2)
 
 
+def where_of(params: Mapping[str, Any]) -> str:
+    """Which server connect parameters lead to, without a user or a password."""
+    said = {"host": os.environ.get("PGHOST") or os.environ.get("PGHOSTADDR"), "port": os.environ.get("PGPORT")}
+    places = (params.get(name) or said[name] for name in ("host", "port"))
+    return ":".join(str(place) for place in places if place) or "the server of PG* variables"
+
+
 def explain(message: str, params: Mapping[str, Any], dbname: str, secret: str) -> UserError:
     """Why there is no connection and what to do, from libpq's message. No password is in it."""
     password = params.get("password")
     if password:
         message = message.replace(password, "***")
     message = " ".join(message.split())
-    where = ":".join(str(params[k]) for k in ("host", "port") if params.get(k)) or "the server of PG* variables"
+    where = where_of(params)
     user = params.get("user", "you")
     if "password authentication failed" in message:
         return UserError(

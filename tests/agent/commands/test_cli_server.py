@@ -6,13 +6,17 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from support.command import run_inside
 from support.workspace import ACTIVE, QUESTION, Workspace, workspace
 
-from okf_agent.engines import embedded
+from okf_agent.config import load_config
+from okf_agent.engines import Server, embedded
 from okf_agent.engines.connection import connect_admin
+from okf_agent.prepare import load_content
+from okf_compiler.documents import list_databases
 
 TINY = "CREATE TABLE cats (name text);"
 
@@ -53,6 +57,22 @@ def test_prepare_all_says_what_each_database_has(place: Workspace) -> None:
         f"tiny: bundle {bundles / 'tiny'}, ready",
     ]
     assert "Loading tiny from" in result.stderr
+    assert "There is no content of paper on the server that was asked (embedded, " in result.stderr
+    assert "Put one beside its documents (paper.sql)" in " ".join(result.stderr.split())
+
+
+def test_a_server_that_lacks_the_database_is_named(place: Workspace) -> None:
+    """As after `init` for a server of one's own: the demo's dump is not loaded there without an administrator."""
+    config = load_config(place.root)
+    agent = {**embedded.start(place.root, "agent_ro").agent, "password": "secret"}
+    told: list[str] = []
+    documents = list_databases(config.settings)["tiny"]
+    elsewhere = replace(documents, name="elsewhere")
+    assert not load_content(config, Server("server", None, agent), "elsewhere", elsewhere, told.append)
+    (line,) = told
+    where = ":".join(str(agent[key]) for key in ("host", "port") if agent.get(key))
+    assert f"(server, {where}/elsewhere); {documents.dump} is loaded where .env names a POSTGRES_USER" in line
+    assert "database.host and database.port" in line and "--db" in line and "secret" not in line
 
 
 def test_prepare_again_does_nothing(place: Workspace) -> None:
