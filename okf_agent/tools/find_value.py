@@ -1,7 +1,12 @@
-"""find_value: in which columns a value stands, as stored."""
+"""find_value: in which columns a value stands, as stored.
+
+The index is of the day on which the data was measured, which is said beside the counts. Columns that the database no
+longer has are left out.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +14,13 @@ from typing import Any
 from okf_agent import prompts
 from okf_agent.bundles import measured
 from okf_agent.prompts import framing
-from okf_agent.tools import Context, Tool, ToolResult, arguments_of
+from okf_agent.tools import Context, Queries, Tool, ToolResult, arguments_of
+from okf_agent.tools.existing import missing_columns
 from okf_compiler.inert import inert
 from okf_compiler.profiling import values
 from okf_compiler.profiling.store import VALUES
 from okf_compiler.profiling.text import quoted
-from okf_compiler.profiling.values import Hit
+from okf_compiler.profiling.values import Hit, ValueIndex
 
 MAX_VALUES = 10
 """Values of one call."""
@@ -22,6 +28,8 @@ HOW = {"case": "hit_case", "near": "hit_near", "word": "hit_word"}
 """What is said of a value that is not exactly what was asked for."""
 MAX_HITS = 12
 """Lines of one value."""
+MAX_LOOKED_AT = 200
+"""Hits of one value that are looked at where some of them are in columns that are gone."""
 
 
 def tool() -> Tool:
@@ -48,17 +56,40 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         return ToolResult(prompts.say("values_unmeasured"), failed=True)
     if not asked:
         return ToolResult(prompts.say("no_values"), failed=True)
+    begin = time.monotonic()
     try:
         with index:
-            found = {text: index.find(text, MAX_HITS) for text in asked}
+            found, gone = _standing(asked, index, context.database)
     except values.Broken:
         return ToolResult(prompts.say("values_unmeasured"), failed=True)
+    seconds = time.monotonic() - begin if context.database else 0.0
     known = "\n".join(describe(text, hits) for text, hits in found.items() if hits)
-    unknown = [prompts.say("value_not_found", value=quoted(text)) for text, hits in found.items() if not hits]
-    counted = measured.note(context.values, context.hide)
-    parts = [f"{framing.framed('values', known)}\n{counted}".rstrip()] * bool(known) + unknown
+    measured_at = measured.note(context.values, context.hide)
+    parts = [f"{framing.framed('values', known)}\n{measured_at}".rstrip()] if known else []
+    parts += [prompts.say("value_not_found", value=quoted(text)) for text, hits in found.items() if not hits]
+    if gone:
+        parts.append(prompts.say("values_gone", places=framing.one_line(", ".join(gone))))
     data = [{"value": text, "found": [_values(hit) for hit in hits]} for text, hits in found.items()]
-    return ToolResult("\n".join(parts), failed=not known, data={"values": data})
+    return ToolResult("\n".join(parts), failed=not known, database_seconds=seconds, data={"values": data})
+
+
+def _standing(
+    asked: Sequence[str], index: ValueIndex, database: Queries | None
+) -> tuple[dict[str, list[Hit]], list[str]]:
+    """The hits of each text in columns that the database still has, and the columns that it has no more."""
+    found = {text: index.find(text, MAX_HITS) for text in asked}
+    gone = _gone(found, database)
+    if gone:  # their hits may have stood before others
+        found = {text: index.find(text, MAX_LOOKED_AT) for text in asked}
+        gone = _gone(found, database)
+    kept = {text: [hit for hit in hits if (hit.table, hit.column) not in gone] for text, hits in found.items()}
+    return {text: hits[:MAX_HITS] for text, hits in kept.items()}, sorted(map(".".join, gone))
+
+
+def _gone(found: Mapping[str, Sequence[Hit]], database: Queries | None) -> set[tuple[str, str]]:
+    """Table and column of each hit that stands nowhere any more, as far as the database can be asked."""
+    places = {(hit.table, hit.column) for hits in found.values() for hit in hits}
+    return missing_columns(places, database) if database else set()
 
 
 def _values(hit: Hit) -> dict[str, Any]:

@@ -9,13 +9,18 @@ from pathlib import Path
 
 import pytest
 from support import hubs
+from support.databases import made
 
 from okf_agent.cell import Cell
+from okf_agent.engines import Server
 from okf_agent.knowledge import Sources, prepare
 from okf_agent.search.named_values import named_in
+from okf_agent.sql.database import Database
 from okf_agent.tools import Context, find_value
+from okf_agent.tools.existing import missing_columns
 from okf_compiler.profiling import values
 from okf_compiler.profiling.values import IndexedColumn, ValueIndex
+from okf_compiler.settings import DatabaseSection
 
 COLUMNS = (
     IndexedColumn(
@@ -41,6 +46,13 @@ def index(folder: Path) -> Iterator[ValueIndex]:
     assert opened
     with opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def kept(postgres: Server) -> Iterator[Database]:
+    """A database that has some of the measured columns."""
+    with made(postgres, "kept_values", KEPT) as params, Database(params, "kept_values", DatabaseSection()) as database:
+        yield database
 
 
 @pytest.mark.parametrize(
@@ -159,6 +171,59 @@ def test_the_tool_says_where_a_value_stands_and_how_it_is_spelt(folder: Path) ->
     )
     assert "'San Francisco' (5 rows), spelt nearly so" in _find(folder, "San Fransisco")
     assert "city.city_name" not in _find(folder, "los angeles", hide=("city.city_name",))
+
+
+KEPT = """
+    CREATE TABLE "City" (city_name text);
+    CREATE TABLE person (name text);  -- home is gone, and orders is
+    CREATE SCHEMA sales;
+    CREATE TABLE sales.orders (state text, data jsonb);
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "is_there"),
+    [
+        (("city", "city_name"), True),
+        (("person", "home"), False),
+        (("orders", "state"), False),
+        (("sales.orders", "state"), True),
+        (("sales.orders", "data.size.cm"), True),
+        (("sales.orders", "size.data"), False),
+        (("it's \\", "x'; DROP TABLE person"), False),
+    ],
+)
+def test_what_the_database_no_longer_has(kept: Database, place: tuple[str, str], is_there: bool) -> None:
+    assert missing_columns([place], kept) == (set() if is_there else {place})
+
+
+def test_the_tool_leaves_out_what_was_dropped_since(folder: Path, kept: Database) -> None:
+    context = Context(values=folder, database=kept)
+    found = find_value.tool().run({"values": ["Los Angeles", "open"]}, context)
+    assert found.text == (
+        "<values>\n'Los Angeles':\n  city.city_name = 'Los Angeles' (20 rows)\n</values>\n"
+        "'open': no column that is known has it, nor one spelt nearly so. Other forms of it may be stored; columns "
+        "with very many different texts are not known here.\n"
+        "Left out, since the database no longer has it, though it was measured: orders.state, person.home. Other "
+        "things may have changed since, too."
+    )
+    assert [len(each["found"]) for each in found.data["values"]] == [1, 0]
+    assert not found.failed and found.sql_attempts == 0
+
+
+def test_many_places_that_are_gone_hide_no_other(tmp_path: Path, kept: Database) -> None:
+    gone = [IndexedColumn(f"gone_{n}", "state", False, (("open", 100),)) for n in range(30)]
+    values.write(tmp_path, [*gone, IndexedColumn("sales.orders", "state", False, (("open", 7),))])
+    found = find_value.tool().run({"values": ["open"]}, Context(values=tmp_path, database=kept))
+    assert found.data["values"][0]["found"][0]["table"] == "sales.orders"
+
+
+def test_where_the_database_cannot_be_asked_all_stands(folder: Path, kept: Database) -> None:
+    nowhere = Database({"host": "/nowhere"}, kept.name, kept.limits)
+    assert (
+        "orders.state = 'open'"
+        in find_value.tool().run({"values": ["open"]}, Context(values=folder, database=nowhere)).text
+    )
 
 
 def test_the_tool_says_what_is_wrong(folder: Path, tmp_path: Path) -> None:
