@@ -14,6 +14,7 @@ from okf_compiler.live import described, rules, structure
 from okf_compiler.live.data import Data, Place
 from okf_compiler.live.finding import Finding, lines
 from okf_compiler.model import Database
+from okf_compiler.pairs import pair_tables
 from okf_compiler.readers import catalogue
 
 __all__ = ["Finding", "check", "lines"]
@@ -61,7 +62,7 @@ def _findings(
     for pattern in hide:
         if not any(is_hidden([pattern], *names) for names in there):
             yield Finding("unknown-hide", "warning", pattern, "is to be hidden, but is no column of the database")
-    pairs = structure.pair_tables(documented, live)
+    pairs = pair_tables(documented, live)
     found = list(structure.compare(documented, live, pairs, exists))
     yield from found
     missing = {f.place.lower() for f in found if f.code in ("missing-table", "missing-column")}

@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from okf_compiler.live.structure import pair_tables
 from okf_compiler.model import Database, ForeignKey, Table
+from okf_compiler.pairs import pair_tables
 from okf_compiler.profiling.facts import ForeignKeyProfile
-from okf_compiler.profiling.measure import Limits, asking, reason, source_of
+from okf_compiler.profiling.limits import Limits, asking, reason, source_of
 from okf_compiler.profiling.targets import Relation
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 from psycopg import errors, sql
 
-from okf_compiler.errors import UserError
-from okf_compiler.model import Database
 from okf_compiler.postgres import Row
 from okf_compiler.profiling import json_paths, lists, queries
 from okf_compiler.profiling.facts import ColumnProfile, TableProfile
+from okf_compiler.profiling.limits import Ask, Request, asking, reason, source_of
 from okf_compiler.profiling.store import shows
 from okf_compiler.profiling.targets import SAMPLED_KINDS, Relation, Target, column_targets
 
@@ -23,20 +21,6 @@ CELLS = 5_000_000
 MOST_COLUMNS = 100
 MOST_SETS = 30
 """PostgreSQL's GROUPING() takes 31."""
-SAMPLE_ROWS = 200_000
-LARGEST = 1_000_000_000
-"""Bytes of a table above which it is sampled, however few its rows."""
-SAMPLE_BYTES = 200_000_000
-LOCK_MS = 5_000
-LOST = "The server ended the connection. Call again: the profile goes on where it was."
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    sample_above: int = 500_000
-    """Rows of a table above which its columns are measured on a sample."""
-    seconds: float = 60
-    """Time that one query may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,40 +50,7 @@ class _Counts:
         return self.distinct == self.filled
 
 
-Ask = Callable[[sql.Composed], list[Row]]
-
-
-@contextmanager
-def asking(connection: psycopg.Connection[Any], seconds: float) -> Iterator[Ask]:
-    """Queries of one snapshot, read-only and limited in time; one that fails leaves the others alone."""
-    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    with connection.transaction(force_rollback=True), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION READ ONLY")
-        cursor.execute(
-            f"SET LOCAL statement_timeout = {int(seconds * 1000)}; SET LOCAL lock_timeout = {LOCK_MS}; "
-            "SET LOCAL search_path = pg_catalog, public; SET LOCAL work_mem = '32MB'"
-        )
-
-        def ask(query: sql.Composed) -> list[Row]:
-            try:
-                with connection.transaction():
-                    found: list[Row] = cursor.execute(query).fetchall()
-                    return found
-            except psycopg.OperationalError:
-                if connection.broken:  # nothing more can be asked: no fault of the table
-                    raise UserError(LOST) from None
-                raise
-
-        yield ask
-
-
-def measure(
-    connection: psycopg.Connection[Any],
-    relation: Relation,
-    documented: Database | None,
-    hide: Sequence[str],
-    limits: Limits,
-) -> TableMeasured:
+def measure(connection: psycopg.Connection[Any], relation: Relation, request: Request) -> TableMeasured:
     """One table. What cannot be measured is named with its reason, and the rest goes on.
 
     Raises:
@@ -109,46 +60,26 @@ def measure(
         why = "the materialized view is not populated: REFRESH MATERIALIZED VIEW fills it"
         return TableMeasured(None, {}, {relation.name: why})
     try:
-        with asking(connection, limits.seconds) as ask:
-            return _Table(relation, documented, hide, limits, ask).measured()
+        with asking(connection, request.limits.seconds) as ask:
+            return _Table(relation, request, ask).measured()
     except psycopg.DatabaseError as error:
-        return TableMeasured(None, {}, {relation.name: reason(error, limits)})
-
-
-def reason(error: psycopg.Error, limits: Limits) -> str:
-    """Why something was not measured, for a person."""
-    if isinstance(error, errors.QueryCanceled):
-        return (
-            f"it took longer than {limits.seconds:g} s: allow more with --seconds, or look at less with --sample-above"
-        )
-    return str(error.diag.message_primary or error).strip()
-
-
-def source_of(relation: Relation, rows: int, limits: Limits) -> tuple[sql.Composable, bool]:
-    """What to read of a table of `rows` rows, called `a`, and whether that is a sample: the same blocks each time."""
-    source = sql.SQL("{} AS a").format(relation.source)
-    small = rows <= limits.sample_above and relation.size <= LARGEST
-    if small or relation.table.kind not in SAMPLED_KINDS:
-        return source, False
-    wanted = min(SAMPLE_ROWS, limits.sample_above)
-    percent = 100 * min(wanted / max(rows, 1), SAMPLE_BYTES / max(relation.size, 1), 1.0)
-    return sql.SQL("{} TABLESAMPLE SYSTEM ({}) REPEATABLE (0)").format(source, sql.SQL(f"{percent:.9f}")), True
+        return TableMeasured(None, {}, {relation.name: reason(error, request.limits)})
 
 
 class _Table:
     """The state of one table's measuring."""
 
-    def __init__(
-        self, relation: Relation, documented: Database | None, hide: Sequence[str], limits: Limits, ask: Ask
-    ) -> None:
-        self.relation, self.documented, self.hide, self.limits, self.ask = relation, documented, hide, limits, ask
+    def __init__(self, relation: Relation, request: Request, ask: Ask) -> None:
+        self.relation = relation
+        self.request = request
+        self.ask = ask
+        self.rows, self.estimated = self._rows()
+        self.source, self.sampled = source_of(relation, self.rows, request.limits)
         self.values: dict[str, list[tuple[str, int]]] = {}
         self.unmeasured: dict[str, str] = {}
 
     def measured(self) -> TableMeasured:
-        rows, estimated = self._rows()
-        self.source, self.sampled = source_of(self.relation, rows, self.limits)
-        looked_at = rows
+        looked_at = self.rows
         if self.sampled:
             looked_at = int(self.ask(sql.SQL("SELECT count(*)::text FROM {}").format(self.source))[0][0] or 0)
         targets = self._targets()
@@ -158,7 +89,7 @@ class _Table:
             t.name: self._column(t, counted[t.name], found.get(t.name, [])) for t in targets if t.name in counted
         }
         sampled = looked_at if self.sampled else None
-        profile = TableProfile(self.relation.name, rows, sampled, columns, estimated)
+        profile = TableProfile(self.relation.name, self.rows, sampled, columns, self.estimated)
         return TableMeasured(profile, self.values, self.unmeasured)
 
     def _rows(self) -> tuple[int, bool]:
@@ -186,15 +117,16 @@ class _Table:
                 targets.append(target)
                 continue
             paths, left_out = json_paths.targets(target.name, found, self._documented_paths(target.name))
-            targets += [target, *(p for p in paths if shows(self.hide, self.relation.name, p.name))]
+            targets += [target, *(p for p in paths if shows(self.request.hide, self.relation.name, p.name))]
             if left_out:
                 self.unmeasured[f"{self.relation.name}.{target.name}"] = f"{left_out:,} paths more than are measured"
         return targets
 
     def _documented_paths(self, column: str) -> list[json_paths.Path]:
-        table = self.documented and self.documented.table(self.relation.table.name, self.relation.table.schema)
-        if not table and self.documented:
-            table = self.documented.table(self.relation.table.name)
+        documented, own = self.request.documented, self.relation.table
+        if documented is None:
+            return []
+        table = documented.table(own.name, own.schema) or documented.table(own.name)
         described = table.column(column) if table else None
         return [f.path for f in described.fields] if described else []
 
@@ -261,7 +193,7 @@ class _Table:
         is_text = target.kind == "text"
         if is_text and counts.distinct <= queries.MOST_VALUES and not blank:
             self.values[target.name] = [(value, rows) for value, rows in short if value.strip()]
-        unique = counts.filled > 0 and counts.distinct == counts.filled and not self.sampled
+        unique = counts.filled > 0 and counts.every_once and not self.sampled
         return ColumnProfile(
             name=target.name,
             type=target.type,
@@ -290,7 +222,7 @@ class _Table:
             return []
 
     def _give_up(self, what: str, error: psycopg.DatabaseError) -> None:
-        self.unmeasured[f"{self.relation.name}.{what}"] = reason(error, self.limits)
+        self.unmeasured[f"{self.relation.name}.{what}"] = reason(error, self.request.limits)
 
 
 def _counts(rows: int, cells: Sequence[str | None]) -> _Counts:

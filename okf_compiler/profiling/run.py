@@ -15,10 +15,10 @@ import psycopg
 from filelock import FileLock, Timeout
 
 from okf_compiler.errors import UserError
-from okf_compiler.model import Database
 from okf_compiler.profiling import facts, foreign_keys, measure, store, values
 from okf_compiler.profiling.facts import ForeignKeyProfile, Profile, TableProfile
-from okf_compiler.profiling.measure import Limits, TableMeasured
+from okf_compiler.profiling.limits import Request
+from okf_compiler.profiling.measure import TableMeasured
 from okf_compiler.profiling.targets import Relation, relations
 from okf_compiler.readers import catalogue
 
@@ -50,17 +50,14 @@ def profile(
     connection: psycopg.Connection[Any],
     name: str,
     folder: Path,
+    request: Request = Request(),  # noqa: B008 (frozen)
     *,
-    documented: Database | None = None,
-    hide: Sequence[str] = (),
-    limits: Limits = Limits(),  # noqa: B008 (frozen)
     again: bool = False,
     progress: Progress = quiet,
 ) -> Done:
     """Measure the database that `connection` leads to, and put what was found into `folder`.
 
-    `documented` adds JSON fields and foreign keys that only documents know. A run that was killed is taken up where it
-    was, unless `again`. What `hide` covers is never asked for.
+    A run that was killed is taken up where it was, unless `again`.
 
     Raises:
         UserError: another process is profiling into the same folder, or the folder cannot be written.
@@ -69,7 +66,7 @@ def profile(
     try:
         store.prepare(folder)
         with FileLock(folder / ".lock", timeout=0, mode=0o600):
-            run = _Run(connection, folder, documented, hide, limits, progress)
+            run = _Run(connection, folder, request, progress)
             if again:
                 run.parts.clear()
             return run.profile(name)
@@ -84,25 +81,19 @@ def profile(
 class _Run:
     """The state of one run."""
 
-    def __init__(
-        self,
-        connection: psycopg.Connection[Any],
-        folder: Path,
-        documented: Database | None,
-        hide: Sequence[str],
-        limits: Limits,
-        progress: Progress,
-    ) -> None:
-        self.connection, self.folder, self.documented = connection, folder, documented
-        self.hide, self.limits, self.progress = hide, limits, progress
+    def __init__(self, connection: psycopg.Connection[Any], folder: Path, request: Request, progress: Progress) -> None:
+        self.connection = connection
+        self.folder = folder
+        self.request = request
+        self.progress = progress
         self.parts = store.Parts(folder)
         self.started = _now()
         self.taken_up = 0
 
     def profile(self, name: str) -> Done:
-        live = catalogue.read(self.connection, name, hide=self.hide)
+        live = catalogue.read(self.connection, name, hide=self.request.hide)
         found = relations(self.connection, live)
-        keys = foreign_keys.keys_of(live, self.documented)
+        keys = foreign_keys.keys_of(live, self.request.documented)
         stamps = {relation.name: self._stamp(relation) for relation in found}
         tables: dict[str, TableProfile] = {}
         unmeasured: dict[str, str] = {}
@@ -129,7 +120,7 @@ class _Run:
             self.taken_up += 1
             return part
         at = _now()
-        part = _as_part(measure.measure(self.connection, relation, self.documented, self.hide, self.limits), at)
+        part = _as_part(measure.measure(self.connection, relation, self.request), at)
         self.parts.write(relation.name, stamp, part)
         return part
 
@@ -147,7 +138,7 @@ class _Run:
                 continue
             reachable = [(key, target) for key, target in of_table if target.qualified_name in tables]
             profiles, failed = foreign_keys.measure(
-                self.connection, by_name[name], by_name, reachable, self.limits, tables[name].rows
+                self.connection, by_name[name], by_name, reachable, self.request.limits, tables[name].rows
             )
             measured += profiles
             unmeasured |= failed
@@ -166,10 +157,11 @@ class _Run:
             "SELECT oid::text FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"
         ).fetchall()
         self.connection.rollback()
-        table = self.documented and self.documented.table(relation.table.name, relation.table.schema)
+        documented = self.request.documented
+        table = documented.table(relation.table.name, relation.table.schema) if documented else None
         fields = [[c.name, [f.path for f in c.fields]] for c in table.columns if c.fields] if table else []
         columns = [[c.name, c.type] for c in relation.table.columns]
-        asked = [facts.VERSION, oid, relation.name, columns, fields, list(self.hide), repr(self.limits)]
+        asked = [facts.VERSION, oid, relation.name, columns, fields, list(self.request.hide), repr(self.request.limits)]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 

@@ -84,7 +84,7 @@ def write_profile(folder: Path, profile: Profile) -> None:
 
 
 class Parts:
-    """What is finished of a profile that is under way, one file for each table and for all foreign keys.
+    """What is finished of a profile that is under way, one file for each table.
 
     A part counts only while its `stamp` is the same: what was asked, of which columns.
     """

@@ -139,14 +139,6 @@ class ValueIndex:
         )
         return [self._hit(cell, "word") for cell in cells if cell[1] in self._columns][:limit]
 
-    def __len__(self) -> int:
-        """How many values it holds, each column's counted for itself."""
-        return int(self._sql.execute("SELECT count(*) FROM cells").fetchone()[0])
-
-    def columns(self) -> list[tuple[str, str]]:
-        """Table and column of everything that is indexed."""
-        return [(table, column) for table, column, _ in self._columns.values()]
-
     def close(self) -> None:
         self._sql.close()
 

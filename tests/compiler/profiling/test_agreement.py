@@ -13,6 +13,7 @@ from support.profiled import differences
 from okf_agent.engines import Server
 from okf_compiler.postgres import connect
 from okf_compiler.profiling import run
+from okf_compiler.profiling.limits import Request
 from okf_compiler.readers import catalogue, livesqlbench
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +52,7 @@ def check(server: Server, name: str, folder: Path, documents: object) -> None:
     assert server.admin is not None
     connection: psycopg.Connection[Any]
     with connect(server.admin, name) as connection:
-        done = run.profile(connection, name, folder / "profile", documented=documented)
+        done = run.profile(connection, name, folder / "profile", Request(documented))
         connection.rollback()
         live = catalogue.read(connection, name)
         populated = {t.qualified_name for t in live.tables} - set(done.profile.unmeasured)

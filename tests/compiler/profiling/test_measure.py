@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from support.profiled import differences
 from okf_agent.engines import Server
 from okf_compiler.model import Column, Database, ForeignKey, JsonField, Table
 from okf_compiler.postgres import connect
-from okf_compiler.profiling import Profile, load, run, values
-from okf_compiler.profiling.measure import Limits
+from okf_compiler.profiling import Profile, load, run, store, values
+from okf_compiler.profiling.limits import Limits, Request
 from okf_compiler.readers import catalogue
 
 SCRIPT = Path(__file__).parents[2] / "data" / "profiled.sql"
@@ -115,7 +116,7 @@ def profiled(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         folder = tmp_path_factory.mktemp("profile") / "profiled"
         connection: psycopg.Connection[Any]
         with connect(params, "profiled") as connection:
-            done = run.profile(connection, "profiled", folder, documented=DOCUMENTED, hide=HIDE)
+            done = run.profile(connection, "profiled", folder, Request(DOCUMENTED, HIDE))
         yield Profiled(params, folder, done)
 
 
@@ -160,7 +161,7 @@ def test_joins_also_those_that_only_documents_know(profiled: Profiled) -> None:
 
 def test_the_index_holds_short_texts_of_columns_with_few(profiled: Profiled) -> None:
     with values.open(profiled.folder) as index:  # type: ignore[union-attr]
-        columns = set(index.columns())
+        columns = set(sqlite3.connect(profiled.folder / store.VALUES).execute("SELECT tab, col FROM columns"))
         assert ("many", "few") in columns and ("people", "feeling") in columns and ("sales.Order", "old.k") in columns
         assert ("many", "word") not in columns and ("people", "id") not in columns
         assert [h.value for h in index.find("short")] == ["short"]
@@ -184,10 +185,11 @@ def test_figures_are_those_of_plain_sql(profiled: Profiled) -> None:
 
 def test_a_large_table_is_sampled_the_same_way_each_time(profiled: Profiled, tmp_path: Path) -> None:
     found = []
+    request = Request(limits=Limits(sample_above=4_000))
     for number in range(2):
         connection: psycopg.Connection[Any]
         with connect(profiled.params, "profiled") as connection:
-            done = run.profile(connection, "profiled", tmp_path / str(number), limits=Limits(sample_above=4_000))
+            done = run.profile(connection, "profiled", tmp_path / str(number), request)
         found.append(done.profile.tables)
     table = found[0]["many"]
     assert found[0] == found[1]
@@ -206,7 +208,7 @@ def test_what_takes_too_long_is_named_and_the_rest_goes_on(profiled: Profiled, s
         try:
             connection: psycopg.Connection[Any]
             with connect(profiled.params, "profiled") as connection:
-                done = run.profile(connection, "profiled", tmp_path, limits=Limits(seconds=0.5))
+                done = run.profile(connection, "profiled", tmp_path, Request(limits=Limits(seconds=0.5)))
         finally:
             admin.execute("DROP VIEW slow")
     assert "longer than 0.5 s" in done.profile.unmeasured["slow"]
@@ -221,10 +223,10 @@ def test_a_killed_profile_goes_on_where_it_was(profiled: Profiled, tmp_path: Pat
         if done == 4:
             raise Killed
 
-    def go(**options: Any) -> run.Done:
+    def go(hide: Sequence[str] = (), **options: Any) -> run.Done:
         connection: psycopg.Connection[Any]
         with connect(profiled.params, "profiled") as connection:
-            return run.profile(connection, "profiled", tmp_path, hide=options.pop("hide", ()), **options)
+            return run.profile(connection, "profiled", tmp_path, Request(hide=hide), **options)
 
     with pytest.raises(Killed):
         go(progress=stop)

@@ -89,6 +89,7 @@ def test_nobody_else_reads_it(tmp_path: Path) -> None:
 
 def test_an_index_that_fails_midway_leaves_the_old_one(tmp_path: Path) -> None:
     values.write(tmp_path, COLUMNS)
+    before = (tmp_path / "values.sqlite").read_bytes()
 
     def broken() -> Iterator[IndexedColumn]:
         yield COLUMNS[0]
@@ -96,8 +97,7 @@ def test_an_index_that_fails_midway_leaves_the_old_one(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         values.write(tmp_path, broken())
-    with values.open(tmp_path) as again:  # type: ignore[union-attr]
-        assert len(again) == 16
+    assert (tmp_path / "values.sqlite").read_bytes() == before
 
 
 def test_every_near_spelling_is_found_among_many() -> None:
@@ -136,9 +136,8 @@ def test_hundreds_of_thousands_of_values_answer_at_once(tmp_path: Path) -> None:
         )
         for n in range(40)
     ]
-    values.write(tmp_path, columns)
+    assert values.write(tmp_path, columns) == 200_000
     with values.open(tmp_path) as index:  # type: ignore[union-attr]
-        assert len(index) == 200_000
         seconds = []
         for _ in range(100):
             value = drawn.choice(drawn.choice(columns).values)[0]
