@@ -16,10 +16,11 @@ from dataclasses import replace
 
 from okf_agent import prompts
 from okf_agent.knowledge import Knowledge
-from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply, ToolCall, sent_call
+from okf_agent.llm import ContextOverflow, Model, OutOfTime
 from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.models.bounded import Cancelled
 from okf_agent.models.errors import redact
+from okf_agent.models.reply import Reply, ToolCall, sent_call
 from okf_agent.models.written_calls import calls_in_text
 from okf_agent.models.written_sql import sql_in_text
 from okf_agent.prompts import framing

@@ -1,43 +1,30 @@
 """Every model call goes through here: one request, its tokens, cost and seconds, and tries again where that helps.
 
-The only file that knows LiteLLM. Importing it takes seconds, so that happens inside functions;
-`start_import` begins it in the background.
+The only file that knows LiteLLM, but for the form of its responses (models/reply.py). Importing it takes seconds, so
+that happens inside functions; `start_import` begins it in the background.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import logging
 import os
 import sys
 import threading
 import time
-import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from okf_agent.config import ModelSection
 from okf_agent.models import errors as model_errors
-from okf_agent.models.arguments import printable
 from okf_agent.models.bounded import Cancelled, Timeout, bounded
 from okf_agent.models.providers import provider_of
-from okf_agent.run import Message, Usage
+from okf_agent.models.reply import Reply, read_reply
+from okf_agent.run import Message
 
-SENT_BACK = {
-    "anthropic": ("thinking_blocks",),
-    "bedrock": ("thinking_blocks", "reasoning_content"),
-    "deepseek": ("reasoning_content",),
-    "gemini": ("thinking_blocks", "provider_specific_fields"),
-    "moonshot": ("reasoning_content",),
-    "openrouter": ("reasoning_content", "reasoning_details"),
-    "vertex_ai": ("thinking_blocks", "provider_specific_fields"),
-}
-"""Fields beside content and calls that must come back in the next turn, by provider; others reject them."""
-NULL_CONTENT = ("gemini", "vertex_ai")
-"""Providers for whom an empty text beside tool calls must be absent; for the others it is ""."""
 GRACE = 0.5
 """Seconds that a call may take over its time limit."""
 MARKS_CACHE = ("anthropic", "bedrock")
@@ -50,31 +37,6 @@ class ContextOverflow(Exception):
 
 class OutOfTime(Exception):
     """The seconds given are used up, or would be before the provider takes another request."""
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """A call as the model wrote it. `arguments` may be anything, broken JSON included."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True)
-class Reply:
-    content: str
-    tool_calls: tuple[ToolCall, ...]
-    finish_reason: str
-    """`stop`, `tool_calls`, `length` (cut off by max_tokens), `content_filter`, …"""
-    usage: Usage
-    message: Message
-    """The reply as the next request must carry it."""
-    reasoning: str = ""
-
-    @property
-    def cut(self) -> bool:
-        return self.finish_reason == "length"
 
 
 def start_import() -> None:
@@ -124,15 +86,31 @@ class Model:
             OutOfTime: `seconds` are over.
             Cancelled: `cancelled` was set.
         """
-        if self.replies and (kept := self.replies.get(self._request(messages, tools, seconds))):
+        request = partial(self._request, messages, tools)
+        if self.replies and (kept := self.replies.get(request(seconds))):
             return kept
         _litellm(self.section.callbacks)  # before the clock starts: the import takes seconds
-        end = time.monotonic() + seconds
+        reply, working, waiting = self._tried(request, time.monotonic() + seconds, on_wait, on_text)
+        if self.replies:
+            self.replies.put(request(seconds), reply)
+        return replace(reply, usage=replace(reply.usage, seconds=working, wait_seconds=waiting))
+
+    def _tried(
+        self,
+        request: Callable[[float], dict[str, Any]],
+        end: float,
+        on_wait: Callable[[float, str], None],
+        on_text: Callable[[str], None],
+    ) -> tuple[Reply, float, float]:
+        """The reply to the first try that gets one, and the seconds spent on tries and on pauses between them.
+
+        `request` is given the seconds that are left until `end`, a time of time.monotonic.
+        """
         working = waiting = 0.0
         for attempt in range(self.section.retries + 1):
             begin = time.monotonic()
             try:
-                response = self._call(self._request(messages, tools, end - begin), end, on_text)
+                response = self._call(request(end - begin), end, on_text)
             except (OutOfTime, Cancelled):
                 raise
             except Exception as error:
@@ -146,11 +124,7 @@ class Model:
                 waiting += pause
             else:
                 working += time.monotonic() - begin
-                reply = self._reply(response)
-                usage = replace(reply.usage, seconds=working, wait_seconds=waiting)
-                if self.replies:
-                    self.replies.put(self._request(messages, tools, seconds), reply)
-                return replace(reply, usage=usage)
+                return read_reply(response, self.name, self.section.prices.get(self.name)), working, waiting
         raise AssertionError("the last attempt returns or raises")
 
     def _request(
@@ -219,71 +193,6 @@ class Model:
             raise model_errors.explain(error, self.name, self.section.api_base) from None
         return model_errors.retry_after(error) or self.section.retry_wait_s * 2**attempt
 
-    def _reply(self, response: Any) -> Reply:
-        # Some providers give no choice at all, for a blocked reply: that is an empty one.
-        choice = next(iter(getattr(response, "choices", None) or ()), None)
-        data = _sendable(choice.message.model_dump()) if choice else {}
-        calls = tuple(_tool_calls(data))
-        finish_reason = str((choice and choice.finish_reason) or "")
-        return Reply(
-            content=data.get("content") or "",
-            tool_calls=calls,
-            finish_reason=finish_reason,
-            usage=self._usage(response),
-            message=self._sent_back(data, calls),
-            reasoning=data.get("reasoning_content") or "",
-        )
-
-    def _usage(self, response: Any) -> Usage:
-        usage = getattr(response, "usage", None)
-        prompt = getattr(usage, "prompt_tokens_details", None)
-        completion = getattr(usage, "completion_tokens_details", None)
-        counts = Usage(
-            input_tokens=getattr(usage, "prompt_tokens", None) or 0,
-            cached_tokens=getattr(prompt, "cached_tokens", None) or 0,
-            output_tokens=getattr(usage, "completion_tokens", None) or 0,
-            reasoning_tokens=getattr(completion, "reasoning_tokens", None) or 0,
-        )
-        return replace(counts, cost_usd=self._cost(counts, response))
-
-    def _cost(self, usage: Usage, response: Any) -> float | None:
-        """Dollars: by the configured price, else by LiteLLM's; None where neither knows the model."""
-        price = self.section.prices.get(self.name)
-        if price is None:
-            # LiteLLM says 0.0 for some models it has no price of.
-            return (getattr(response, "_hidden_params", None) or {}).get("response_cost") or None
-        cached_price = price.input if price.cached is None else price.cached
-        fresh = usage.input_tokens - usage.cached_tokens
-        dollars = fresh * price.input + usage.cached_tokens * cached_price + usage.output_tokens * price.output
-        return dollars / 1_000_000
-
-    def _sent_back(self, data: Mapping[str, Any], calls: Sequence[ToolCall]) -> Message:
-        """The assistant message of the next request: what every provider takes, and what this one needs."""
-        kept = SENT_BACK.get(self.provider, ())
-        empty = None if calls and self.provider in NULL_CONTENT else ""
-        sent: Message = {"role": "assistant", "content": data.get("content") or empty}
-        if calls:
-            sent["tool_calls"] = [
-                sent_call(call, original if "provider_specific_fields" in kept else {})
-                for call, original in zip(calls, data["tool_calls"], strict=True)
-            ]
-        return sent | {name: data[name] for name in kept if data.get(name)}
-
-
-def sent_call(call: ToolCall, original: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A tool call as a request carries it; broken arguments become `{}`, for providers refuse those."""
-    try:
-        whole = isinstance(json.loads(call.arguments), dict)
-    except ValueError:
-        whole = False
-    sent = {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments if whole else "{}"},
-    }
-    fields = (original or {}).get("provider_specific_fields")
-    return sent | ({"provider_specific_fields": fields} if fields else {})
-
 
 def _litellm(callbacks: Sequence[str] = ()) -> Any:
     """The module, quiet, and with its own list of prices."""
@@ -299,38 +208,10 @@ def _litellm(callbacks: Sequence[str] = ()) -> Any:
     return litellm
 
 
-def _sendable(value: Any) -> Any:
-    """A message whose texts a request can carry."""
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, dict):
-        return {name: _sendable(inner) for name, inner in value.items()}
-    return [_sendable(inner) for inner in value] if isinstance(value, list) else value
-
-
 def _text_of(chunk: Any) -> str:
     """The piece of the reply's text that a chunk of a stream brings."""
     choices = getattr(chunk, "choices", None)
     return (choices[0].delta.content or "") if choices else ""
-
-
-def _tool_calls(data: Mapping[str, Any]) -> Iterator[ToolCall]:
-    """The calls of a message; an absent or repeated id gets one of ours, for results are matched by it."""
-    seen: set[str] = set()
-    for call in data.get("tool_calls") or ():
-        function = call.get("function") or {}
-        call_id = call.get("id") or ""
-        if not call_id or call_id in seen:
-            call_id = f"call_{uuid.uuid4().hex[:12]}"
-        seen.add(call_id)
-        arguments = function.get("arguments")
-        yield ToolCall(call_id, function.get("name") or "", "" if arguments is None else str(arguments))
-
-
-if __name__ == "__main__":
-    from okf_agent.models.check import main
-
-    raise SystemExit(main())
 
 
 def _timeout(most: float, seconds: float) -> float:

@@ -20,6 +20,7 @@ Row: TypeAlias = tuple[str | None, ...]
 ConnectionT = TypeVar("ConnectionT", bound="psycopg.Connection[Any]")
 
 CONNECT_TIMEOUT_S = 10
+STARTING = ("system is starting up", "system is in recovery mode", "not yet accepting connections")
 
 
 class _AnyBytes(Loader):
@@ -71,6 +72,11 @@ def connect(
         connection = factory.connect(**settings, client_encoding="SQL_ASCII", context=_EXACT_ANY_BYTES)
     connection.read_only = read_only
     return connection
+
+
+def is_starting(error: psycopg.Error) -> bool:
+    """Whether a server says that it will take connections in a moment: it starts, or recovers from a crash."""
+    return any(sign in str(error) for sign in STARTING)
 
 
 def any_bytes(connection: psycopg.Connection[Any]) -> bool:

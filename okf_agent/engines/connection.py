@@ -11,12 +11,11 @@ from typing import Any
 import psycopg
 
 from okf_agent.engines import Server
+from okf_compiler import postgres
 from okf_compiler.errors import UserError
 
-CONNECT_SECONDS = 10
 RECOVERY_SECONDS = 30
-RECOVERING = ("system is starting up", "system is in recovery mode", "not yet accepting connections")
-"""What a server says for a while after a crash."""
+"""How long a server that recovers from a crash is waited for."""
 ADMIN_PASSWORD = "POSTGRES_PASSWORD"
 AGENT_PASSWORD = "AGENT_DB_PASSWORD"
 
@@ -56,7 +55,7 @@ def connect_agent(server: Server, dbname: str) -> Iterator[psycopg.Connection[An
 
 def _connect(params: Mapping[str, Any], dbname: str, secret: str) -> psycopg.Connection[Any]:
     settings = {
-        "connect_timeout": CONNECT_SECONDS,
+        "connect_timeout": postgres.CONNECT_TIMEOUT_S,
         "application_name": "okf-agent",
         **params,
         "dbname": dbname,
@@ -68,8 +67,7 @@ def _connect(params: Mapping[str, Any], dbname: str, secret: str) -> psycopg.Con
         try:
             return psycopg.connect(**settings)
         except psycopg.Error as error:
-            passing = any(sign in str(error) for sign in RECOVERING)
-            if not passing or time.monotonic() > end:
+            if not postgres.is_starting(error) or time.monotonic() > end:
                 raise explain(str(error), params, dbname, secret) from None
             time.sleep(0.2)
 

@@ -14,9 +14,10 @@ from collections.abc import Collection
 import psycopg
 
 from okf_agent.engines import Progress, Server
-from okf_agent.engines.connection import ADMIN_PASSWORD, AGENT_PASSWORD, CONNECT_SECONDS, explain
+from okf_agent.engines.connection import ADMIN_PASSWORD, AGENT_PASSWORD, explain
 from okf_agent.engines.server import describe
 from okf_compiler.errors import UserError
+from okf_compiler.postgres import CONNECT_TIMEOUT_S
 from okf_compiler.settings import Settings
 
 DATABASES = (
@@ -70,7 +71,7 @@ def wait_for(
     while True:
         missing, said = set(names), "it does not take connections yet"
         try:
-            with psycopg.connect(**server.admin, dbname="postgres", connect_timeout=CONNECT_SECONDS) as found:
+            with psycopg.connect(**server.admin, dbname="postgres", connect_timeout=CONNECT_TIMEOUT_S) as found:
                 missing -= {name for (name,) in found.execute("SELECT datname FROM pg_database")}
             said = f"{len(names) - len(missing)} of {len(names)} databases are loaded"
         except psycopg.OperationalError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from okf_compiler.documents import list_databases, only_database
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.loaded import derived, loaded, stamp
 
+logger = logging.getLogger(__name__)
 SHOWN = Cell(model="")
 """How the tools show things to a model that is not ours: as they do by default."""
 
@@ -186,7 +188,7 @@ def _hash(bundle: bundles.Bundle) -> str:
 
 @dataclass(frozen=True)
 class _Stoppable:
-    """A database for the tools, which runs nothing any more once its call was stopped."""
+    """A database for the tools: it runs nothing any more once its call was stopped, and names nothing of its server."""
 
     database: Database
     stop: Stop
@@ -194,7 +196,13 @@ class _Stoppable:
     def run(self, sql: str, *, max_rows: int | None = None) -> QueryResult:
         if self.stop.stopped:
             raise QueryError("The call was cancelled.")
-        return self.database.run(sql, max_rows=max_rows)
+        try:
+            return self.database.run(sql, max_rows=max_rows)
+        except QueryError as error:
+            if not error.lost:
+                raise
+            logger.error("%s", error)  # it names the server's host, and what its system says of it
+            raise QueryError(prompts.say("mcp_lost"), sqlstate=error.sqlstate, lost=True) from None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`python -m okf_agent.llm [MODEL]`: does a model answer, does it call tools, and what does that cost."""
+"""`python -m okf_agent.models.check [MODEL]`: does a model answer, does it call tools, and what does that cost."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import sys
 
 from okf_agent import prompts
 from okf_agent.config import ModelSection, load_config
-from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply
+from okf_agent.llm import ContextOverflow, Model, OutOfTime
 from okf_agent.models.arguments import ArgumentError, parse_arguments
 from okf_agent.models.providers import LOCAL
+from okf_agent.models.reply import Reply
 from okf_agent.tools import run_sql
 from okf_compiler.errors import UserError
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Call the model once and print what came; 0 if it called the tool it was asked to call, else 1 (2: no call)."""
-    parser = argparse.ArgumentParser(prog="python -m okf_agent.llm", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m okf_agent.models.check", description=__doc__)
     parser.add_argument("model", nargs="?", help="a LiteLLM model name; default: model.name of config.yaml")
     asked = parser.parse_args(arguments).model
     try:
@@ -56,3 +57,7 @@ def calls_the_tool(reply: Reply) -> bool:
         return any(call.name == tool.name and parse_arguments(tool, call.arguments) for call in reply.tool_calls)
     except ArgumentError:
         return False
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from okf_agent.sql.sql_text import Token, significant, tokens
+from okf_agent.sql.lexer import Token, significant, tokens
 
 
 def _words(text: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from okf_agent.search import ranking
-from okf_agent.sql import sql_text
+from okf_agent.sql import lexer
 from okf_compiler import bundle as bundles
 from okf_compiler import markdown
 from okf_compiler.bundle import Concept
@@ -85,7 +85,7 @@ def _is_named(rule: Concept, asked: set[str]) -> bool:
 
 def _names(sql: str) -> set[str]:
     """The words of a query in lower case: names of columns are among them."""
-    code = " ".join(token.text for token in sql_text.tokens(sql) if token.kind != "comment")
+    code = " ".join(token.text for token in lexer.tokens(sql) if token.kind != "comment")
     return {*re.findall(r"\w+", code.lower())}
 
 

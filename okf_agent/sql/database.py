@@ -1,28 +1,27 @@
 """Run one query safely: columns, rows of exact text, and what was cut.
 
 The query runs inside `SELECT … FROM (query)`, over the extended protocol: both take one statement and nothing
-but a read. The transaction is fresh, READ ONLY and always rolled back; the session is emptied before it is
-used again. Time, rows, cells and bytes are bounded here, whatever the server's settings say.
+but a read. sessions.py gives it a transaction of its own. Time, rows, cells and bytes are bounded here, whatever the
+server's settings say.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from psycopg import pq
 
 from okf_agent.sql import sql_text
 from okf_agent.sql.errors import explain, stopped
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.result import Batches, Shape, copied, cut_cells, describe, receive, wrapped
-from okf_agent.sql.session import Session, Stopped, Watch, open_session
+from okf_agent.sql.session import Session, Stopped, Watch
+from okf_agent.sql.sessions import Sessions
 from okf_compiler.postgres import Row, any_bytes
 from okf_compiler.settings import DatabaseSection
 
@@ -32,8 +31,6 @@ COUNT_SECONDS = 1.0
 """Seconds that counting may take."""
 MESSAGE_BYTES = 16_000_000
 """Bytes the server may send without a whole row among them: one error message can be as long as a cell."""
-RECONNECT_SECONDS = 5.0
-"""How long a server that is starting, or just restarting, is waited for."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +82,7 @@ class Database:
         self.name = name
         self.limits = limits
         self._params = params
-        self._idle: list[Session] = []
-        self._watches: set[Watch] = set()
-        self._lock = threading.Lock()
-        self._reached = False
+        self._sessions = Sessions(params, name, limits.statement_timeout_s)
 
     def run(self, sql: str, *, max_rows: int | None = None) -> QueryResult:
         """The first `max_rows` rows (default: `database.max_rows`) of one query.
@@ -100,7 +94,7 @@ class Database:
         statement = sql_text.parse(sql)
         rows = self.limits.max_rows if max_rows is None else max_rows
         limit = self.limits.statement_timeout_s
-        with self._errors(statement.text, limit), self._transaction(limit) as session:
+        with self._errors(statement.text, limit), self._sessions.transaction(limit, MESSAGE_BYTES) as session:
             shape, batches = self._open(session, statement, self.limits.max_cell_chars)
             kept, seen, ended = self._collect(batches, rows, session.watch)
             in_bytes = any_bytes(session)
@@ -125,7 +119,7 @@ class Database:
         """
         statement = sql_text.parse(sql)
         limit = self.limits.statement_timeout_s if seconds is None else seconds
-        with self._errors(statement.text, limit), self._transaction(limit, None) as session:
+        with self._errors(statement.text, limit), self._sessions.transaction(limit, None) as session:
             shape, batches = self._open(session, statement, None)
             yield Export(shape, iter(batches))
 
@@ -142,7 +136,7 @@ class Database:
         if statement.kind != "query":
             raise QueryError("Only the rows of a SELECT can be copied.")
         limit = self.limits.statement_timeout_s if seconds is None else seconds
-        with self._errors(statement.text, limit), self._transaction(limit, None) as session:
+        with self._errors(statement.text, limit), self._sessions.transaction(limit, None) as session:
             self._refuse_functions(session, statement)
             describe(session, statement.text)
             self._refuse_cost(session, statement.text)
@@ -154,16 +148,11 @@ class Database:
 
     def cancel(self) -> None:
         """Stop every query of this object that runs, from another thread; they raise QueryError."""
-        with self._lock:
-            for watch in self._watches:
-                watch.cancelled.set()
+        self._sessions.cancel()
 
     def close(self) -> None:
         """Close the connections. The object can still be used: it connects again."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for session in idle:
-            session.close()
+        self._sessions.close()
 
     def __enter__(self) -> Database:
         return self
@@ -240,80 +229,6 @@ class Database:
         return kept, seen, True
 
     @contextlib.contextmanager
-    def _transaction(self, seconds: float, max_bytes: int | None = MESSAGE_BYTES) -> Iterator[Session]:
-        """A session in a fresh read-only transaction, rolled back and emptied at the end, or thrown away."""
-        watch = Watch(seconds, max_bytes)
-        with self._lock:
-            self._watches.add(watch)
-        try:
-            session = self._begin(watch, seconds)
-            try:
-                yield session
-                self._end(session)
-            except (psycopg.Error, QueryError):
-                self._end(session)
-                raise
-            except BaseException:
-                session.give_up()
-                raise
-        finally:
-            with self._lock:
-                self._watches.discard(watch)
-
-    def _begin(self, watch: Watch, seconds: float) -> Session:
-        """A session whose transaction has begun; a connection lost since the last query is replaced."""
-        begin = "BEGIN READ ONLY; SET LOCAL standard_conforming_strings = on"
-        while True:
-            with self._lock:
-                session = self._idle.pop() if self._idle else None
-            fresh = session is None
-            session = session or self._connect(watch)
-            session.watch = watch
-            timeout = round(seconds * 1000) + 1000  # ours comes first, and says so; this one outlives us
-            # The server's may be shorter, never longer; the one that role.py set for queries is not for exports.
-            usual = self.limits.statement_timeout_s
-            lifted = seconds > usual and session.server_timeout_ms == round(usual * 1000)
-            ours = lifted or not 0 < session.server_timeout_ms <= timeout
-            limit = f"; SET LOCAL statement_timeout = {timeout}" if ours else ""
-            path = f"; SET LOCAL search_path = {session.search_path}" if session.search_path else ""
-            try:
-                session.execute(begin + limit + path)
-                return session
-            except psycopg.OperationalError:
-                session.give_up()
-                if fresh:
-                    raise
-            except BaseException:
-                session.give_up()
-                raise
-
-    def _connect(self, watch: Watch) -> Session:
-        """A new session. A server that answered before, or is starting, is waited for a little."""
-        deadline = min(time.monotonic() + RECONNECT_SECONDS, watch.deadline)
-        while True:
-            try:
-                session = open_session(self._params, self.name, watch)
-                self._reached = True
-                return session
-            except psycopg.OperationalError as error:
-                passing = self._reached or "starting up" in str(error)
-                if not passing or time.monotonic() > deadline or watch.cancelled.wait(0.2):
-                    raise
-
-    def _end(self, session: Session) -> None:
-        """Roll back and empty the session for the next query; whatever is not plainly so is closed."""
-        status = session.pgconn.transaction_status
-        if not session.spent and status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
-            with contextlib.suppress(psycopg.Error, Stopped):
-                session.execute("ROLLBACK")
-                session.execute("DISCARD ALL")
-                session.watch = None
-                with self._lock:
-                    self._idle.append(session)
-                return
-        session.give_up()
-
-    @contextlib.contextmanager
     def _errors(self, sql: str, seconds: float) -> Iterator[None]:
         """What goes wrong inside, as a QueryError."""
         try:
@@ -327,6 +242,6 @@ class Database:
 
     def _ask(self, query: str, *params: str) -> list[tuple[Any, ...]]:
         """Rows of a query of our own over the catalogue; none if it fails or takes long."""
-        with contextlib.suppress(psycopg.Error, Stopped), self._transaction(2.0) as session:
+        with contextlib.suppress(psycopg.Error, Stopped), self._sessions.transaction(2.0, MESSAGE_BYTES) as session:
             return session.execute(query, params).fetchall()
         return []

@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 
+from okf_agent.sql.lexer import significant
 from okf_agent.sql.query_error import PASSING, QueryError
 from okf_agent.sql.refusals import NEVER
-from okf_agent.sql.sql_text import significant
 from okf_compiler.errors import near_names
 from okf_compiler.sql_names import sql_name
 
@@ -75,7 +75,7 @@ def stopped(reason: str, seconds: float, max_bytes: int, key: str) -> QueryError
 def explain(error: psycopg.Error, sql: str, params: Mapping[str, Any], ask: Ask) -> QueryError:
     """What PostgreSQL said and where, and what helps next; `sql` is the text the query had.
 
-    No message has a password of `params`.
+    No message has a password of `params`, or the folder of a socket.
     """
     state = error.sqlstate or ""
     if not state or state in _LOST_STATES:
@@ -121,6 +121,10 @@ def _short(text: str) -> str:
 
 
 def _redacted(text: str, params: Mapping[str, Any]) -> str:
+    """The text without passwords, and without the folder of the server's socket: a model has no use for it."""
+    folder = str(params.get("host") or "")
+    if folder.startswith("/"):
+        text = text.replace(f"{folder}/", "")
     for key in ("password", "sslpassword"):
         secret = str(params.get(key) or "")
         if len(secret) > 2:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from okf_agent.sql.lexer import Token, significant, tokens
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.refusals import DENIED_FUNCTION, NEVER, refusal
 
@@ -23,50 +24,12 @@ SYSTEM_SCHEMAS = ("", "pg_catalog", "information_schema")
 """Where PostgreSQL's own functions are; in another schema, one that has the name of one of them is somebody's."""
 MAX_CHARS = 200_000
 
-_SPACE = r"[\s\ufeff\u200b\u2060]"
-_WORD_START = r"(?:[A-Za-z_]|[^\x00-\x7f\s\ufeff\u200b\u2060])"
-_WORD_PART = r"(?:[A-Za-z0-9_$]|[^\x00-\x7f\s\ufeff\u200b\u2060])"
-_TOKEN = re.compile(
-    rf"""
-    (?P<space>{_SPACE}+)
-    | (?P<comment>--[^\n\r]*)
-    | (?P<block>/\*)
-    | (?P<string>[eE]'(?:[^'\\]|\\.|'')*' | (?:[bBxXnN]|[uU]&)?'(?:[^']|'')*')
-    | (?P<quoted>(?:[uU]&)?"(?:[^"]|"")+")
-    | (?P<dollar>\$(?P<tag>(?:{_WORD_START}(?:[A-Za-z0-9_]|[^\x00-\x7f])*)?)\$.*?(?:\$(?P=tag)\$|\Z))
-    | (?P<word>{_WORD_START}{_WORD_PART}*)
-    | (?P<number>\d+)
-    | (?P<other>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_BLOCK_EDGE = re.compile(r"/\*|\*/")
 _FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _FENCE_IN_LINE = re.compile(r"^\s*`{1,3}([^`\n]+?)`{1,3}\s*$")
 
 
 class SqlTextError(QueryError):
     """SQL text that is refused before any server sees it."""
-
-
-@dataclass(frozen=True)
-class Token:
-    """A piece of SQL text: kind is a group of the lexer (`word`, `string`, `comment`, …), start an offset."""
-
-    kind: str
-    text: str
-    start: int
-
-    @property
-    def name(self) -> str | None:
-        """The identifier or keyword it is: folded as PostgreSQL folds, quotes and escapes resolved."""
-        if self.kind == "word":
-            return self.text.lower()
-        if self.kind != "quoted":
-            return None
-        if self.text[0] in "uU":
-            return _unescape(self.text[3:-1].replace('""', '"'))
-        return self.text[1:-1].replace('""', '"')
 
 
 @dataclass(frozen=True)
@@ -139,46 +102,6 @@ def refuse_functions(sql: str, foreign: Collection[str], allowed: Collection[str
                 never=True,
             )
     return brought
-
-
-def tokens(sql: str) -> Iterator[Token]:
-    """The pieces of `sql`, in order, without a gap. Text PostgreSQL cannot read gives single characters."""
-    at = 0
-    while at < len(sql):
-        match = _TOKEN.match(sql, at)
-        assert match is not None, "every character matches `other`"
-        kind = match.lastgroup if match.lastgroup != "tag" else "dollar"
-        end = match.end()
-        if kind == "block":
-            end = _block_end(sql, at)
-            kind = "comment"
-        yield Token(str(kind), sql[at:end], at)
-        at = end
-
-
-def significant(sql: str) -> list[Token]:
-    """The pieces that are not white space or comments."""
-    return [t for t in tokens(sql) if t.kind not in ("space", "comment")]
-
-
-def _block_end(sql: str, at: int) -> int:
-    """Where the block comment that begins at `at` ends; PostgreSQL's comments nest."""
-    depth = 0
-    for edge in _BLOCK_EDGE.finditer(sql, at):
-        depth += 1 if edge.group() == "/*" else -1
-        if depth == 0:
-            return edge.end()
-    return len(sql)
-
-
-def _unescape(text: str) -> str:
-    """`\\0061` and `\\+000061` as the characters they stand for (U&"…" with its usual escape character)."""
-
-    def character(match: re.Match[str]) -> str:
-        point = int(match.group(1) or match.group(2), 16)
-        return chr(point) if point <= 0x10FFFF else "\ufffd"
-
-    return re.sub(r"\\(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6}))", character, text)
 
 
 def _refuse_characters(sql: str) -> None:

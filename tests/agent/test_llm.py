@@ -17,9 +17,10 @@ import pytest
 from support.endpoint import Endpoint, Scripted, calls, error, reply, text
 
 from okf_agent.config import ModelSection, Price
-from okf_agent.llm import ContextOverflow, Model, OutOfTime, Reply
+from okf_agent.llm import ContextOverflow, Model, OutOfTime
 from okf_agent.models import check as model_check
 from okf_agent.models.errors import redact
+from okf_agent.models.reply import Reply
 from okf_agent.run import Message
 from okf_compiler.errors import UserError
 
@@ -323,7 +324,7 @@ def test_a_model_is_checked(
 def test_the_check_is_a_command_and_quiet_otherwise(tmp_path: Path) -> None:
     with Endpoint([calls(("run_sql", {"sql": "SELECT 1"}))]) as endpoint:
         (tmp_path / "config.yaml").write_text(f"model:\n  api_base: {endpoint.url}\n", encoding="utf-8")
-        command = [sys.executable, "-m", "okf_agent.llm", "openai/scripted"]
+        command = [sys.executable, "-m", "okf_agent.models.check", "openai/scripted"]
         done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 2)
 

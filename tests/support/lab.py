@@ -10,7 +10,7 @@ import psycopg
 from okf_agent.access.role import harden
 from okf_agent.access.role_sql import RoleSpec
 from okf_agent.engines import Server
-from okf_agent.sql.sql_text import tokens
+from okf_agent.sql.lexer import tokens
 
 SETUP = Path(__file__).parents[1] / "data" / "hostile_setup.sql"
 ROLES = ("ro", "boss", "app")

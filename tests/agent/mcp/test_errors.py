@@ -6,6 +6,7 @@ import logging
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from support.workspace import SHOP, Workspace
 from okf_agent.cell import Cell
 from okf_agent.mcp_server.server import build
 from okf_agent.mcp_server.service import Service
+from okf_agent.sql.database import Database
 
 UNABLE = "The server cannot do this now"
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -99,3 +101,13 @@ def test_a_client_sees_nothing_of_the_server_s_machine(
     assert {way for way, text in said.items() if UNABLE in text} >= unable - {"ask"}
     assert UNABLE in said["ask"] or "There is no answer" in said["ask"] or "ask" not in unable
     assert logged in caplog.text
+
+
+def test_a_database_that_went_away_is_not_named(shop: Workspace, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR), service(configured(shop)) as made:
+        ready = made.served.ready("shop")
+        gone = Database({"host": "127.0.0.1", "port": 1, "user": "agent_ro"}, "shop", made.config.settings.database)
+        made.served.workspace._ready["shop"] = replace(ready, database=gone)
+        said = _asked(made)
+    assert said["run_sql"].endswith("The database does not answer. The same query can be sent again.")
+    assert "127.0.0.1" in caplog.text

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from okf_agent.sql.sql_text import SqlTextError, clean, parse, refuse_functions, tokens
+from okf_agent.sql.lexer import tokens
+from okf_agent.sql.sql_text import SqlTextError, clean, parse, refuse_functions
 
 CLEANED = {
     "SELECT 1": "SELECT 1",

@@ -1,0 +1,127 @@
+"""The connections of one database that its queries take turns with, each query in a transaction of its own.
+
+The transaction is fresh, READ ONLY and always rolled back; the session is emptied before it is used again, and thrown
+away where that cannot be known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psycopg
+from psycopg import pq
+
+from okf_agent.sql.query_error import QueryError
+from okf_agent.sql.session import Session, Stopped, Watch, open_session
+from okf_compiler import postgres
+
+RECONNECT_SECONDS = 5.0
+"""How long a server that is starting, or just restarting, is waited for."""
+
+
+class Sessions:
+    """The sessions of one database. Safe to use from several threads."""
+
+    def __init__(self, params: Mapping[str, Any], dbname: str, usual_s: float) -> None:
+        """`params` are psycopg's connect parameters without `dbname`; `usual_s` is what a query may take as a rule.
+
+        Nothing is connected yet.
+        """
+        self._params = params
+        self._dbname = dbname
+        self._usual_s = usual_s
+        self._idle: list[Session] = []
+        self._watches: set[Watch] = set()
+        self._lock = threading.Lock()
+        self._reached = False
+
+    def cancel(self) -> None:
+        """Stop every query that runs, from another thread; they raise Stopped."""
+        with self._lock:
+            for watch in self._watches:
+                watch.cancelled.set()
+
+    def close(self) -> None:
+        """Close the connections that nobody uses; the next query connects again."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for session in idle:
+            session.close()
+
+    @contextlib.contextmanager
+    def transaction(self, seconds: float, max_bytes: int | None) -> Iterator[Session]:
+        """A session in a fresh read-only transaction, rolled back and emptied at the end, or thrown away."""
+        watch = Watch(seconds, max_bytes)
+        with self._lock:
+            self._watches.add(watch)
+        try:
+            session = self._begin(watch, seconds)
+            try:
+                yield session
+                self._end(session)
+            except (psycopg.Error, QueryError):
+                self._end(session)
+                raise
+            except BaseException:
+                session.give_up()
+                raise
+        finally:
+            with self._lock:
+                self._watches.discard(watch)
+
+    def _begin(self, watch: Watch, seconds: float) -> Session:
+        """A session whose transaction has begun; a connection lost since the last query is replaced."""
+        begin = "BEGIN READ ONLY; SET LOCAL standard_conforming_strings = on"
+        while True:
+            with self._lock:
+                session = self._idle.pop() if self._idle else None
+            fresh = session is None
+            session = session or self._connect(watch)
+            session.watch = watch
+            timeout = round(seconds * 1000) + 1000  # ours comes first, and says so; this one outlives us
+            # The server's may be shorter, never longer; the one that the role has for queries is not for exports.
+            usual = self._usual_s
+            lifted = seconds > usual and session.server_timeout_ms == round(usual * 1000)
+            ours = lifted or not 0 < session.server_timeout_ms <= timeout
+            limit = f"; SET LOCAL statement_timeout = {timeout}" if ours else ""
+            path = f"; SET LOCAL search_path = {session.search_path}" if session.search_path else ""
+            try:
+                session.execute(begin + limit + path)
+                return session
+            except psycopg.OperationalError:
+                session.give_up()
+                if fresh:
+                    raise
+            except BaseException:
+                session.give_up()
+                raise
+
+    def _connect(self, watch: Watch) -> Session:
+        """A new session. A server that answered before, or is starting, is waited for a little."""
+        deadline = min(time.monotonic() + RECONNECT_SECONDS, watch.deadline)
+        while True:
+            try:
+                session = open_session(self._params, self._dbname, watch)
+                self._reached = True
+                return session
+            except psycopg.OperationalError as error:
+                passing = self._reached or postgres.is_starting(error)
+                if not passing or time.monotonic() > deadline or watch.cancelled.wait(0.2):
+                    raise
+
+    def _end(self, session: Session) -> None:
+        """Roll back and empty the session for the next query; whatever is not plainly so is closed."""
+        status = session.pgconn.transaction_status
+        if not session.spent and status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
+            with contextlib.suppress(psycopg.Error, Stopped):
+                session.execute("ROLLBACK")
+                session.execute("DISCARD ALL")
+                session.watch = None
+                with self._lock:
+                    self._idle.append(session)
+                return
+        session.give_up()
