@@ -34,7 +34,12 @@ def sql_name(name: str) -> str:
     >>> sql_name("order_id"), sql_name('the "first" one')
     ('order_id', '"the ""first"" one"')
     """
-    return '"' + name.replace('"', '""') + '"' if needs_quotes(name) else name
+    return quoted(name) if needs_quotes(name) else name
+
+
+def quoted(name: str) -> str:
+    """The name in quotes, which every SQL takes as it stands."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def sql_table(schema: str, table: str) -> str:

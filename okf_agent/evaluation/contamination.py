@@ -2,8 +2,8 @@
 
 `runs/evals/holdout.jsonl` gets a line the first time that a cell meets the hold-out of a suite in an evaluation, and
 whenever its configuration differs from the last time. Lines are only appended, and each holds the hash of the one
-before, so that an edited registry is seen. A cell is known by its name and its suite: who renames a changed cell gets
-round this, and so does who deletes the whole file. It reminds honest people; it is no proof against others.
+before, so that an edited registry is seen. A cell is known by its name and its suite: whoever renames a changed cell
+gets round this, and so does whoever deletes the whole file. It reminds honest people; it is no proof against others.
 """
 
 from __future__ import annotations

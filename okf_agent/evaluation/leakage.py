@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from okf_compiler.errors import UserError
+from okf_compiler.sql_names import quoted
 
 if TYPE_CHECKING:
     from okf_agent.evaluation.gold import Gold
@@ -167,9 +168,8 @@ def _in_rows(file: Path, needles: Mapping[tuple[str, ...], Secret], lengths: lis
 def _cells(connection: sqlite3.Connection, tables: Iterable[str]) -> Iterator[tuple[int, str]]:
     """The row's number in its table, and the text, of every cell that may hold a secret."""
     for table in tables:
-        quoted = '"' + table.replace('"', '""') + '"'
         try:
-            rows = connection.execute(f"SELECT * FROM {quoted}")
+            rows = connection.execute(f"SELECT * FROM {quoted(table)}")
         except sqlite3.DatabaseError:
             continue  # a virtual table of an extension that is not here; its content lies in plain tables
         for number, row in enumerate(rows, start=1):

@@ -41,9 +41,9 @@ def jobs(tasks: Iterable[Task], cells: Iterable[Cell], repeat: int) -> Iterator[
         yield Job(task, cell, number)
 
 
-def finished(line: Mapping[str, Any]) -> bool:
-    """Whether a run need not be asked again: not where a model that cannot be reached is all there was."""
-    return line["stop_reason"] != "interrupted" and not (line["stop_reason"] == "error" and not line["llm_calls"])
+def unanswered(line: Mapping[str, Any]) -> bool:
+    """Whether a run is to be asked again: a model that cannot be reached was all there was."""
+    return line["stop_reason"] == "error" and not line["llm_calls"]
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Runner:
         over: set[Key] = set()
         for line in self.evaluation.runs():
             job = by_key.get(key_of(line))
-            if job is None or not finished(line):
+            if job is None or unanswered(line):
                 continue
             over.add(job.key)
             self._count(line)

@@ -87,6 +87,15 @@ def parse(sql: str) -> Shape | None:
         return None
 
 
+def select_of(sql: str) -> exp.Select | None:
+    """The SELECT of PostgreSQL that a text is; None for anything else."""
+    try:
+        query = sqlglot.parse_one(sql, read="postgres")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return None
+    return query if isinstance(query, exp.Select) else None
+
+
 def _shape(tree: exp.Query) -> Shape:
     shape = Shape()
     scopes = traverse_scope(tree)
@@ -155,7 +164,7 @@ def _add(node: exp.Expr, shape: Shape) -> None:
     """Collect what one node of the tree adds to a shape."""
     if isinstance(node, COMPARISONS):
         _add_comparison(node, shape)
-    elif isinstance(node, exp.Join) and (node.side or node.kind == "CROSS"):
+    elif isinstance(node, exp.Join):
         shape.outer += bool(node.side)
     elif isinstance(node, exp.Group):
         shape.groups |= {_group_entry(each, node) for each in node.expressions}
@@ -188,7 +197,8 @@ def _add_comparison(node: exp.Expr, shape: Shape) -> None:
     around = node.parent
     while isinstance(around, exp.Paren):
         around = around.parent
-    negated = sum((isinstance(around, exp.Not), isinstance(node, exp.NEQ), bool(node.args.get("negate")))) % 2 == 1
+    # Two of the three take each other back.
+    negated = isinstance(around, exp.Not) ^ isinstance(node, exp.NEQ) ^ bool(node.args.get("negate"))
     values = frozenset(text(_bare(each)) for each in parts)
     subject = left
     while isinstance(subject, (*SPELLING, *DRESS)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TypeAlias
 
@@ -64,6 +64,11 @@ def as_double(value: Value) -> Value:
     return Decimal(repr(float(value)))
 
 
+def doubles(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Rows with their numbers as doubles."""
+    return tuple(tuple(as_double(value) for value in row) for row in rows)
+
+
 def rounded(value: Value, places: int) -> Value:
     """A number to so many decimal places, halves away from zero; also those inside arrays and JSON."""
     return _mapped(value, lambda number: _round(number, places))
@@ -102,7 +107,7 @@ _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([{}])|([^{},"]+)|(,)', re.DOTALL)
 def _array(text: str, element_type: str) -> object:
     """The elements of PostgreSQL's array text, `{1,NULL,"a b"}`, nested as it is nested."""
     stack: list[list[object]] = [[]]
-    for quoted, brace, plain, _comma in _ELEMENT.findall(text[text.find("{") :]):
+    for quoted, brace, plain, comma in _ELEMENT.findall(text[text.find("{") :]):
         if brace == "{":
             stack.append([])
         elif brace == "}":
@@ -110,7 +115,7 @@ def _array(text: str, element_type: str) -> object:
             stack[-1].append(done)
         elif plain:
             stack[-1].append(None if plain == "NULL" else parse(plain, element_type))
-        elif not _comma:
+        elif not comma:
             stack[-1].append(parse(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL), element_type))
     return stack[0][0] if stack[0] else ()
 

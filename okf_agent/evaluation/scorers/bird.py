@@ -22,7 +22,7 @@ from statistics import fmean, pstdev
 from okf_agent.evaluation.results import Result
 from okf_agent.evaluation.scorers.differences import missing
 from okf_agent.evaluation.scorers.model import Scorer
-from okf_agent.evaluation.values import Row, as_double
+from okf_agent.evaluation.values import doubles
 
 STEPS = ((2.0, 1.25), (1.0, 1.0), (0.5, 0.75), (0.25, 0.5), (0.0, 0.25))
 """From how many times as fast as gold -> the reward."""
@@ -30,7 +30,7 @@ STEPS = ((2.0, 1.25), (1.0, 1.0), (0.5, 0.75), (0.25, 0.5), (0.0, 0.25))
 
 def same(gold: Result, predicted: Result, _ordered: bool) -> str:
     """ "" where the sets of rows are equal, else how they differ."""
-    expected, got = (dict.fromkeys(_doubles(result.rows)) for result in (gold, predicted))
+    expected, got = (dict.fromkeys(doubles(result.rows)) for result in (gold, predicted))
     if expected.keys() == got.keys():
         return ""
     return missing(list(expected), list(got))
@@ -38,7 +38,7 @@ def same(gold: Result, predicted: Result, _ordered: bool) -> str:
 
 def soft_f1(gold: Result, predicted: Result) -> float:
     """BIRD's soft F1 of a result, 0 to 1."""
-    expected, got = (list(dict.fromkeys(_doubles(result.rows))) for result in (gold, predicted))
+    expected, got = (list(dict.fromkeys(doubles(result.rows))) for result in (gold, predicted))
     if not expected and not got:
         return 1.0
     hits = extra = lacking = 0.0
@@ -70,10 +70,6 @@ def measure(gold: Callable[[], float], predicted: Callable[[], float], repeats: 
         ours = predicted()
         ratios.append(gold() / ours)
     return reward(ratios)
-
-
-def _doubles(rows: Sequence[Row]) -> list[Row]:
-    return [tuple(as_double(value) for value in row) for row in rows]
 
 
 SCORER = Scorer(same)

@@ -24,7 +24,7 @@ from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.results import Result
 from okf_agent.evaluation.scorers.differences import missing, out_of_order
 from okf_agent.evaluation.scorers.model import Scorer
-from okf_agent.evaluation.values import Row, Value, as_double, sort_key
+from okf_agent.evaluation.values import Row, Value, doubles, sort_key
 
 RELATIVE, ABSOLUTE = Decimal("1e-5"), Decimal("1e-8")
 GROUPED = "GROUP BY {}"
@@ -58,16 +58,12 @@ def _choices(query: str) -> Iterator[str]:
 
 def same(gold: Result, predicted: Result, ordered: bool) -> str:
     """ "" where the prediction is the same or holds gold's columns, else how it differs."""
-    one, other = _doubles(gold), _doubles(predicted)
+    one, other = (Result(each.columns, doubles(each.rows)) for each in (gold, predicted))
     if _equal(one, other, ordered) or _subset(one, other, ordered):
         return ""
     if missed := missing(one.rows, other.rows):
         return missed
     return out_of_order(one.rows, other.rows) or "the columns do not match"
-
-
-def _doubles(result: Result) -> Result:
-    return Result(result.columns, tuple(tuple(as_double(value) for value in row) for row in result.rows))
 
 
 def _equal(gold: Result, predicted: Result, ordered: bool) -> bool:

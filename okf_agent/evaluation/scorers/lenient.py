@@ -2,7 +2,7 @@
 
 Forgiven, each under its name in `differences`:
 
-- `column order`; `extra columns` beside gold's, where the rows are as many and those of gold's columns are the same;
+- `column order`; `extra columns` beside gold's, where there are equally many rows and gold's columns are the same;
 - `letter case` and `spaces` around a text; `number as text` ('12' for 12); `date as text`; `date with time` (midnight
   for the day);
 - `last digit`: numbers that differ by no more than one unit of the last decimal place that both show, and by no more

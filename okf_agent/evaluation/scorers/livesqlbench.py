@@ -42,7 +42,7 @@ def clean(sql: str) -> str:
     >>> clean("SELECT DISTINCT round(avg(x), 2) /* mean */ FROM t WHERE note = 'round(1) -- DISTINCT'")
     "SELECT  avg(x)  FROM t WHERE note = 'round(1) -- DISTINCT'"
     """
-    sql = _PART.sub(lambda part: part["kept"] or " " * bool(part["comment"]), sql).strip()
+    sql = _PART.sub(lambda part: part["kept"] or " ", sql).strip()
     mask = _masked(sql)
     for found in reversed(list(_DISTINCT.finditer(mask))):
         sql = sql[: found.start()] + sql[found.end() :]

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sqlglot import exp
+
 from okf_agent.evaluation.gold import Gold
+from okf_agent.evaluation.sql_shape import select_of
 from okf_agent.evaluation.verdict import Verdict
 
 
@@ -41,14 +44,7 @@ def _plain(sql: str) -> str:
 
 def _is_constant(sql: str) -> bool:
     """Whether a query is one SELECT of texts, without a table."""
-    import sqlglot  # 0.3 s
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    try:
-        query = sqlglot.parse_one(sql, read="postgres")
-    except SqlglotError:
-        return False
-    if not isinstance(query, exp.Select) or query.find(exp.Table):
+    query = select_of(sql)
+    if query is None or query.find(exp.Table):
         return False
     return all(isinstance(each.unalias(), exp.Literal) and each.unalias().is_string for each in query.selects)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from okf_agent.evaluation.results import fetch
 from okf_agent.evaluation.scorers.lenient import Keyed
+from okf_agent.evaluation.sql_shape import select_of
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 PREFIX = "okf_sort_key_"
 
 
 def keyed(database: Database, sql: str) -> Keyed | None:
     """The rows and sort keys of a query that sorts; None where it does not, or cannot be read or run so."""
-    import sqlglot  # 0.3 s
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    try:
-        query = sqlglot.parse_one(sql, read="postgres")
-    except SqlglotError:
-        return None
-    if not isinstance(query, exp.Select) or not query.args.get("order") or query.args.get("distinct"):
+    query = select_of(sql)
+    if query is None or not query.args.get("order") or query.args.get("distinct"):
         return None
     offset = query.args.get("offset")
     skipped = offset.expression.name if offset else "0"
@@ -52,8 +43,6 @@ def _keys(query: exp.Select) -> list[exp.Expr]:
 
     Empty where a position is not one of its columns.
     """
-    from sqlglot import exp
-
     aliases = {projection.alias: projection.unalias() for projection in query.selects if projection.alias}
     keys: list[exp.Expr] = []
     for number, ordering in enumerate(query.args["order"].expressions):

@@ -20,6 +20,7 @@ from typing import TextIO
 
 from okf_agent.evaluation.suites.model import digest
 from okf_compiler.errors import UserError
+from okf_compiler.sql_names import quoted
 
 FORMAT = 1
 """Of what is written: another one is converted again."""
@@ -44,14 +45,14 @@ class _Table:
     keys: tuple[_Key, ...]
 
     def ddl(self) -> str:
-        lines = [f"{_quoted(name)} {kind}" for name, kind in self.types.items()]
+        lines = [f"{_lower(name)} {kind}" for name, kind in self.types.items()]
         if self.primary_key:
             lines.append(f"PRIMARY KEY ({_list(self.primary_key)})")
         lines += [
-            f"FOREIGN KEY ({_list(key.columns)}) REFERENCES {_quoted(key.table)} ({_list(key.referred)})"
+            f"FOREIGN KEY ({_list(key.columns)}) REFERENCES {_lower(key.table)} ({_list(key.referred)})"
             for key in self.keys
         ]
-        return f"CREATE TABLE {_quoted(self.name)} (\n    " + ",\n    ".join(lines) + "\n);\n"
+        return f"CREATE TABLE {_lower(self.name)} (\n    " + ",\n    ".join(lines) + "\n);\n"
 
 
 def convert(source: Path, out: Path) -> Path:
@@ -85,7 +86,7 @@ def row_counts(source: Path) -> dict[str, int]:
     """Table, as PostgreSQL will call it -> rows."""
     with closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         return {
-            f"public.{name.lower()}": connection.execute(f"SELECT count(*) FROM {_kept(name)}").fetchone()[0]
+            f"public.{name.lower()}": connection.execute(f"SELECT count(*) FROM {quoted(name)}").fetchone()[0]
             for name in _names(connection)
         }
 
@@ -99,9 +100,9 @@ def _write(connection: sqlite3.Connection, file: TextIO) -> None:
     for table in tables:
         file.write(table.ddl())
     for table in tables:
-        file.write(f"COPY {_quoted(table.name)} ({_list(table.types)}) FROM stdin;\n")
-        columns = ", ".join(_kept(name) for name in table.types)
-        for row in connection.execute(f"SELECT {columns} FROM {_kept(table.name)}"):
+        file.write(f"COPY {_lower(table.name)} ({_list(table.types)}) FROM stdin;\n")
+        columns = ", ".join(quoted(name) for name in table.types)
+        for row in connection.execute(f"SELECT {columns} FROM {quoted(table.name)}"):
             file.write("\t".join(map(_copied, row, table.types.values())) + "\n")
         file.write("\\.\n")
 
@@ -114,11 +115,11 @@ def _names(connection: sqlite3.Connection) -> list[str]:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({_kept(table)})")]
+    return [row[1] for row in connection.execute(f"PRAGMA table_info({quoted(table)})")]
 
 
 def _table(connection: sqlite3.Connection, name: str) -> _Table:
-    info = list(connection.execute(f"PRAGMA table_info({_kept(name)})"))
+    info = list(connection.execute(f"PRAGMA table_info({quoted(name)})"))
     types = {column: _type(connection, name, column, declared) for _, column, declared, *_ in info}
     key = [column for *_, column in sorted((row[5], row[1]) for row in info if row[5])]
     return _Table(name, types, tuple(key) if _is_unique(connection, name, key) else (), _keys(connection, name))
@@ -126,8 +127,8 @@ def _table(connection: sqlite3.Connection, name: str) -> _Table:
 
 def _type(connection: sqlite3.Connection, table: str, column: str, declared: str) -> str:
     """PostgreSQL's type for what a column holds."""
-    place = f"FROM {_kept(table)} WHERE {_kept(column)} IS NOT NULL"
-    kinds = {kind for (kind,) in connection.execute(f"SELECT DISTINCT typeof({_kept(column)}) {place}")}
+    place = f"FROM {quoted(table)} WHERE {quoted(column)} IS NOT NULL"
+    kinds = {kind for (kind,) in connection.execute(f"SELECT DISTINCT typeof({quoted(column)}) {place}")}
     declared = declared.upper()
     if not kinds:
         return "bigint" if "INT" in declared else "double precision" if "REAL" in declared else "text"
@@ -138,9 +139,10 @@ def _type(connection: sqlite3.Connection, table: str, column: str, declared: str
     if kinds == {"blob"}:
         return "bytea"
     for words, kind, form in ((("DATE",), "date", _DAY), (("DATETIME", "TIMESTAMP"), "timestamp", _MOMENT)):
-        texts = connection.execute(f"SELECT {_kept(column)} {place}") if declared in words and kinds == {"text"} else ()
-        values = [text for (text,) in texts]
-        if values and all(form.fullmatch(text) and _exists(text) for text in values):
+        if declared not in words or kinds != {"text"}:
+            continue
+        values = [text for (text,) in connection.execute(f"SELECT {quoted(column)} {place}")]
+        if all(form.fullmatch(text) and _exists(text) for text in values):
             return kind
     return "text"
 
@@ -157,17 +159,17 @@ def _exists(moment: str) -> bool:
 def _is_unique(connection: sqlite3.Connection, table: str, columns: Sequence[str]) -> bool:
     if not columns:
         return False
-    listed = ", ".join(map(_kept, columns))
-    empty = " OR ".join(f"{_kept(column)} IS NULL" for column in columns)
-    twice = f"SELECT 1 FROM {_kept(table)} GROUP BY {listed} HAVING count(*) > 1 OR {empty} LIMIT 1"
+    listed = ", ".join(map(quoted, columns))
+    empty = " OR ".join(f"{quoted(column)} IS NULL" for column in columns)
+    twice = f"SELECT 1 FROM {quoted(table)} GROUP BY {listed} HAVING count(*) > 1 OR {empty} LIMIT 1"
     return connection.execute(twice).fetchone() is None
 
 
 def _keys(connection: sqlite3.Connection, table: str) -> tuple[_Key, ...]:
     """The foreign keys that the content keeps."""
-    broken = {row[3] for row in connection.execute(f"PRAGMA foreign_key_check({_kept(table)})")}
+    broken = {row[3] for row in connection.execute(f"PRAGMA foreign_key_check({quoted(table)})")}
     found: dict[int, list[tuple[int, str, str, str | None]]] = {}
-    for number, place, other, column, referred, *_ in connection.execute(f"PRAGMA foreign_key_list({_kept(table)})"):
+    for number, place, other, column, referred, *_ in connection.execute(f"PRAGMA foreign_key_list({quoted(table)})"):
         if number not in broken:
             found.setdefault(number, []).append((place, other, column, referred))
     keys = []
@@ -226,15 +228,10 @@ def _escaped(text: str) -> str:
     return text.replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 
-def _kept(name: str) -> str:
-    """A name in quotes, as SQLite has it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _quoted(name: str) -> str:
+def _lower(name: str) -> str:
     """A name in quotes, as PostgreSQL will have it."""
-    return _kept(name.lower())
+    return quoted(name.lower())
 
 
 def _list(names: Sequence[str] | Mapping[str, str]) -> str:
-    return ", ".join(_quoted(name) for name in names)
+    return ", ".join(_lower(name) for name in names)
