@@ -10,9 +10,10 @@ from okf_compiler.gist import table_gist
 from okf_compiler.link_text import of_rule, of_table
 from okf_compiler.linking.links import Links
 from okf_compiler.markdown import Part, cell, code
-from okf_compiler.model import Column, Database, ForeignKey, Rule, Source, Table
+from okf_compiler.model import Database, ForeignKey, Rule, Source, Table
 from okf_compiler.names import Ids
 from okf_compiler.sql_names import needs_quotes, sql_name, sql_table
+from okf_compiler.type_cell import type_cell
 from okf_compiler.vocabulary import (
     BUSINESS_RULE,
     CALCULATION,
@@ -157,7 +158,7 @@ class _Writer:
 
 
 def _schema(table: Table) -> str:
-    rows = ((cell(code(c.name)), cell(_type_cell(table, c)), cell(c.meaning or "")) for c in table.columns)
+    rows = ((cell(code(c.name)), cell(type_cell(table, c)), cell(c.meaning or "")) for c in table.columns)
     text = markdown.table(("Column", "Type", "Description"), rows)
     own = sql_table(table.schema, table.name)
     quoted = [own] * ('"' in own) + [sql_name(c.name) for c in table.columns if needs_quotes(c.name)]
@@ -167,21 +168,6 @@ def _schema(table: Table) -> str:
     notes += [f"* unique: {', '.join(map(code, key))}" for key in table.unique]
     notes += [f"* check: {code(check)}" for check in table.checks]
     return text + ("\n\n" + "\n".join(notes) if notes else "")
-
-
-def _type_cell(table: Table, column: Column) -> str:
-    parts = [column.type] if column.type else []
-    if column.enum_labels:
-        parts.append("one of " + ", ".join(f"'{label}'" for label in column.enum_labels))
-    if column.name in table.primary_key:
-        parts.append("primary key" if len(table.primary_key) == 1 else "primary key (part)")
-    elif not column.nullable:
-        parts.append("not null")
-    if column.default is not None:
-        parts.append(f"default {column.default}")
-    if column.generated:
-        parts.append(f"generated: {column.generated}")
-    return ", ".join(parts)
 
 
 def _json_fields(table: Table) -> str:

@@ -11,17 +11,12 @@ from okf_agent.bundles.cards import ColumnCard, TableCard
 from okf_agent.knowledge.model import Knowledge, Sources
 from okf_agent.prompts import framing
 from okf_compiler.errors import UserError
+from okf_compiler.type_cell import parse_type
 
 _NAME = r'(?:"(?:[^"]|"")+"|[^\s".=]+)'
 _PAIR = re.compile(
     rf"(?P<left>{_NAME}(?:\.{_NAME})*)\.(?P<column>{_NAME}) = (?P<right>{_NAME}(?:\.{_NAME})*)\.(?P<other>{_NAME})"
 )
-_TYPE = re.compile(
-    r"\A(?P<type>.*?)(?:, one of (?P<labels>'.*'))?(?:, (?P<key>primary key(?: \(part\))?))?(?P<filled>, not null)?"
-    r"(?:, default (?P<default>.*?))?(?:, generated: (?P<generated>.*))?\Z",
-    re.DOTALL,
-)
-"""A type cell as the compiler writes it."""
 
 
 def prepare(_question: str, sources: Sources) -> Knowledge:
@@ -44,29 +39,25 @@ def prepare(_question: str, sources: Sources) -> Knowledge:
 def create_table(table: TableCard) -> str:
     """A table as DDL, its columns and keys, without a word of what they mean."""
     lines = [*map(_column, table.columns)]
-    key = [column.name for column in table.columns if _parts(column)["key"]]
+    key = [column.name for column in table.columns if parse_type(column.type).key]
     if key:
         lines.append(f"PRIMARY KEY ({', '.join(key)})")
     lines += dict.fromkeys(_foreign_keys(table))  # one that refers to its own table is a join twice
     return f"CREATE TABLE {table.name} (\n  " + ",\n  ".join(lines) + "\n);"
 
 
-def _parts(column: ColumnCard) -> dict[str, str]:
-    found = _TYPE.fullmatch(column.type)
-    return {name: value or "" for name, value in found.groupdict().items()} if found else {"type": column.type}
-
-
 def _column(column: ColumnCard) -> str:
-    parts = _parts(column)
-    kind = f"enum ({parts['labels']})" if parts["labels"] else parts["type"].replace("USER-DEFINED", "enum")
-    generated = (
-        ""
-        if not parts["generated"]
-        else " GENERATED"
-        + (" AS IDENTITY" if parts["generated"] == "identity" else f" ALWAYS AS ({parts['generated']})")
-    )
-    default = f" DEFAULT {parts['default']}" if parts["default"] else ""
-    return f"{column.name} {kind}{' NOT NULL' if parts['filled'] else ''}{default}{generated}".replace("  ", " ")
+    cell = parse_type(column.type)
+    parts = [column.name, f"enum ({cell.labels})" if cell.labels else cell.type.replace("USER-DEFINED", "enum")]
+    if cell.is_filled:
+        parts.append("NOT NULL")
+    if cell.default:
+        parts.append(f"DEFAULT {cell.default}")
+    if cell.generated:
+        parts.append(
+            "GENERATED AS IDENTITY" if cell.generated == "identity" else f"GENERATED ALWAYS AS ({cell.generated})"
+        )
+    return " ".join(filter(None, parts))
 
 
 def _foreign_keys(table: TableCard) -> Iterator[str]:

@@ -18,6 +18,7 @@ from okf_agent.tools import find_value
 from okf_compiler.inert import inert
 from okf_compiler.profiling import ColumnProfile, Profile, text
 from okf_compiler.sql_names import sql_name, sql_table
+from okf_compiler.type_cell import WHOLE_KEY, parse_type
 
 SECTIONS = ("tables", "joins", "rules", "values")
 MAX_ENUM_DISTINCT = 12
@@ -28,7 +29,6 @@ _TYPE_FIRST = re.compile(
     r"boolean|date|timestamp|time|jsonb?|uuid|serial)\b(?:\s*\([^)]*\))?(?:\s+column)?\s*[.,:]\s*",
     re.IGNORECASE,
 )
-_NO_HELP = re.compile(r", (?:not null|primary key \(part\)|default .*|generated: .*)")
 _REFERENCE = re.compile(r"\A(?:an?\s+)?\w+ referencing \w+\([\w, ]+\)\s*[.;:]?\s*", re.IGNORECASE)
 _KEY = re.compile(r"->>?'((?:[^']|'')*)'")
 
@@ -124,8 +124,11 @@ def plain_name(name: str) -> str:
 
 def _type(column: ColumnCard) -> str:
     """The type, an enum's labels and `primary key`; what else the schema says helps no query."""
-    kept = _NO_HELP.sub("", column.type).replace("USER-DEFINED", "enum")
-    return kept.replace("timestamp without time zone", "timestamp")
+    cell = parse_type(column.type)
+    labels = f", one of {cell.labels}" if cell.labels else ""
+    key = f", {cell.key}" if cell.key == WHOLE_KEY else ""
+    written = f"{cell.type}{labels}{key}".replace("USER-DEFINED", "enum")
+    return written.replace("timestamp without time zone", "timestamp")
 
 
 def _join_facts(profile: Profile) -> Iterator[tuple[str, str]]:
