@@ -20,7 +20,7 @@ from needs import admin_of, own_server
 
 from okf_agent.engines.binaries import find_programs
 from okf_agent.results import export
-from okf_agent.results.formats import Written
+from okf_agent.results.formats import FORMATS, Written
 from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection
 
@@ -42,7 +42,7 @@ def main() -> None:
             admin.execute("VACUUM orders")
         theirs = psql(params, root / "psql.csv")
         print(f"psql --csv  {theirs:6.2f} s  {rows / theirs:10,.0f} rows/s")
-        for format in export.FORMATS:
+        for format in FORMATS:
             ours = write(params, root / f"ours.{format}", format)
             print(f"{format:10}  {ours:6.2f} s  {rows / ours:10,.0f} rows/s  {theirs / ours:.2f} of psql's speed")
         print(f"the two CSV files are {'equal' if same(root) else 'DIFFERENT'} but for quoted ''")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -46,9 +47,14 @@ def overhead(params: dict[str, Any]) -> None:
         Database(params, "postgres", DatabaseSection()) as database,
     ):
         for name, sql in QUERIES.items():
-            plain = median_ms(lambda sql=sql: bare.execute(sql).fetchall())
-            safe = median_ms(lambda sql=sql: database.run(sql))
+            plain = median_ms(partial(fetched, bare, sql))
+            safe = median_ms(partial(database.run, sql))
             print(f"{name:22} bare {plain:6.2f} ms   safe {safe:6.2f} ms   overhead {safe - plain:5.2f} ms")
+
+
+def fetched(connection: psycopg.Connection[Any], sql: str) -> object:
+    """All rows, by bare psycopg."""
+    return connection.execute(sql.encode()).fetchall()
 
 
 def endless(params: dict[str, Any]) -> None:
