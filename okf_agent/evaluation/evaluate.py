@@ -169,9 +169,18 @@ def _register_holdout(
     held = holdout(planned.suite.queries)
     if not any(task.id in held for task in planned.tasks):
         return
-    for name, configuration in configurations.items():
-        if mark := contamination.saw_holdout(folder.parent, planned.suite.name, name, folder.name, configuration):
-            say(f"{name}: {mark}")
+    suite = planned.suite.name
+    found = [
+        contamination.saw_holdout(folder.parent, suite, name, folder.name, configuration)
+        for name, configuration in configurations.items()
+    ]
+    if marks := [mark for mark in found if mark]:
+        for mark in marks:
+            say(f"{mark.cell}: {mark}")
+        say(
+            "Nothing is wrong with these cells. Their figures on held-out tasks are marked, since whoever saw such "
+            "tasks may have tuned to them: see Hold-out in docs/evaluation.md."
+        )
 
 
 def _readable(config: Config, databases: Mapping[str, Ready]) -> list[Path]:

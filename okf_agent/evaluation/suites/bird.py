@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from okf_agent.entries import read_entries
-from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
+from okf_agent.evaluation.suites.model import Suite, SuiteDatabase, first_file
 from okf_agent.tasks import Task
 
 TASK_FILES = ("questions.json", "mini_dev_sqlite.json", "dev.json")
@@ -23,7 +23,7 @@ def load(name: str, folder: Path) -> Suite:
     Raises:
         UserError: an entry that is no task.
     """
-    tasks_file = next(file for file in (folder / each for each in TASK_FILES) if file.is_file())
+    tasks_file = first_file(folder, TASK_FILES)
     tasks = tuple(_tasks(tasks_file))
     files = {tasks_file.name: tasks_file}
     databases = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
+from okf_agent.evaluation.suites.model import Suite, SuiteDatabase, first_file
 from okf_agent.tasks import TASK_FILES, read_tasks
 
 GOLD_FILE = "gold.jsonl"
@@ -23,7 +23,7 @@ def load(name: str, folder: Path) -> Suite:
     Raises:
         UserError: a line that is no task.
     """
-    tasks_file = next(file for file in (folder / each for each in TASK_FILES) if file.is_file())
+    tasks_file = first_file(folder, TASK_FILES)
     tasks = tuple(read_tasks(tasks_file))
     gold = next((file for file in _gold_files(folder)), tasks_file)
     files = {tasks_file.name: tasks_file, gold.name: gold}

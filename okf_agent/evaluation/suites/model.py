@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,6 +71,11 @@ class Suite:
         for name, path in sorted(self.files.items()):
             whole.update(f"\n{name} {digest(path)}".encode())
         return whole.hexdigest()
+
+
+def first_file(folder: Path, names: Sequence[str]) -> Path:
+    """The first of these files that the folder has; where it has none, the first name, which nobody can read then."""
+    return next((file for file in (folder / name for name in names) if file.is_file()), folder / names[0])
 
 
 def digest(path: Path) -> str:

@@ -37,23 +37,22 @@ def load(path: Path, settings: Settings) -> Suite:
     """The suite of a file or folder.
 
     Raises:
-        UserError: a line without question, database or gold, a database that is not there, an id that comes twice;
-            names the line.
+        UserError: a line without question, database or gold, a database that is not there, an id that is given
+            twice; names the line.
     """
-    inside = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    inside = _files(path)
     if not inside:
         raise UserError(f"There is no .jsonl file in {path}.", status=2)
     known = list_databases(settings)
     tasks: dict[str, Task] = {}
-    for file in inside:
-        for entry in read_entries(file):
-            task = _task(entry, name_of(entry, len(inside) > 1))
-            if task.database not in known:
-                near = did_you_mean(task.database, known)
-                raise UserError(f"{entry.where}: there is no database {task.database!r}{near}", status=2)
-            if task.id in tasks:
-                raise UserError(f"{entry.where}: the id {task.id!r} comes twice.", status=2)
-            tasks[task.id] = task
+    for task_id, entry in entries(path):
+        task = _task(entry, task_id)
+        if task.database not in known:
+            near = did_you_mean(task.database, known)
+            raise UserError(f"{entry.where}: there is no database {task.database!r}{near}", status=2)
+        if task.id in tasks:
+            raise UserError(f"{entry.where}: the id {task.id!r} is given twice.", status=2)
+        tasks[task.id] = task
     if not tasks:
         raise UserError(f"There are no questions in {path}.", status=2)
     databases = tuple(dict.fromkeys(task.database for task in tasks.values()))
@@ -66,12 +65,6 @@ def load(path: Path, settings: Settings) -> Suite:
         databases=tuple(SuiteDatabase(name) for name in databases),
         gold=path, gold_format="user", files=files,
     )  # fmt: skip
-
-
-def name_of(entry: Entry, several: bool) -> str:
-    """Its `id`, else its line, with the file's name before it where there are several files."""
-    number = f"{entry.file.stem}_{entry.number}" if several else str(entry.number)
-    return entry.text(*IDS, default=number)
 
 
 def _task(entry: Entry, task_id: str) -> Task:
@@ -116,8 +109,13 @@ def _check_gold(entry: Entry) -> None:
 
 
 def entries(path: Path) -> Iterator[tuple[str, Entry]]:
-    """Every entry with its task's id, as `load` names them."""
-    inside = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    """Every entry with its task's id: its `id`, else its line, with the file's name before it in several files."""
+    inside = _files(path)
     for file in inside:
         for entry in read_entries(file):
-            yield name_of(entry, len(inside) > 1), entry
+            line = f"{file.stem}_{entry.number}" if len(inside) > 1 else str(entry.number)
+            yield entry.text(*IDS, default=line), entry
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(path.glob("*.jsonl")) if path.is_dir() else [path]

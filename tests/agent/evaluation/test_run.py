@@ -148,6 +148,16 @@ def test_a_suite_whose_file_changed_is_refused(lab: Lab) -> None:
     assert "own was changed since it was last run here: own.jsonl has another content" in said
 
 
+def test_a_cell_that_changed_after_it_saw_held_out_tasks_is_marked_and_nobody_is_alarmed(lab: Lab) -> None:
+    evaluations.write_suite(lab.root / "held.jsonl", 4)
+    assert "contaminated" not in lab.run("--suite", "held.jsonl", "--cells", "pack", "--name", "seen")[1]
+    changed = ("--set", "agent.max_steps=3")
+    status, said = lab.run("--suite", "held.jsonl", "--cells", "pack", "--name", "later", *changed)
+    assert status == 0
+    assert "pack: contaminated: limits.max_steps changed after the hold-out was seen (seen, " in said
+    assert "Nothing is wrong with these cells." in said
+
+
 def test_a_budget_ends_it_and_a_larger_one_goes_on(lab: Lab) -> None:
     arguments = ("--suite", "many.jsonl", "--cells", "pack", "--name", "cheap", "--workers", "2")
     status, said = lab.run(*arguments, "--budget", "0.45")

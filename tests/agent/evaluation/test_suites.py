@@ -316,7 +316,7 @@ def test_own_suite_of_a_folder(tmp_path: Path) -> None:
         ([{"question": "?", "sql": "SELECT 1"}], r"mine\.jsonl:1: there is no 'database'"),
         ([GOOD, {"question": "?", "database": "shop"}], r"mine\.jsonl:2: there is no 'sql'.*answerable"),
         ([GOOD | {"database": "shopp"}], r"mine\.jsonl:1: there is no database 'shopp'; did you mean 'shop'"),
-        ([GOOD | {"id": "a"}, GOOD | {"id": "a"}], r"mine\.jsonl:2: the id 'a' comes twice"),
+        ([GOOD | {"id": "a"}, GOOD | {"id": "a"}], r"mine\.jsonl:2: the id 'a' is given twice"),
         ([GOOD | {"db": "shop"}], r"mine\.jsonl:1: there is no key 'db'\. The keys: question, database, sql, id"),
         ([GOOD | {"orderd": True}], r"mine\.jsonl:1: there is no key 'orderd'; did you mean 'ordered'"),
         ([GOOD | {"question": ["?"]}], r"mine\.jsonl:1: question must be text, not list"),
