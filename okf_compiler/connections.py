@@ -7,24 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from okf_compiler.errors import UserError
 from okf_compiler.model import Database
-from okf_compiler.postgres import connect
+from okf_compiler.postgres import connect, without_secrets
 from okf_compiler.settings import Settings
 
 Result = TypeVar("Result")
 CONFIGURED = "configured"
 SERVER = "okf_compiler.server"
 """Entry points of this group give connect parameters for a database's name."""
-SECRETS = ("password", "sslpassword", "passfile")
-"""Parameters that no message may show."""
-
-
 Reach = Callable[[], Mapping[str, Any]]
 """Gives connect parameters of the configured server."""
 
@@ -62,13 +57,12 @@ def with_connection(
     params, dbname = (
         parse_url(source) if source != CONFIGURED else (reach() if reach else configured_parameters(name), name)
     )
-    secrets = [text for key in SECRETS if params.get(key) for text in (str(params[key]), quote(str(params[key]), ""))]
     try:
         connection: psycopg.Connection[Any]
         with connect(params, dbname) as connection:
             return work(connection)
     except psycopg.Error as error:
-        raise UserError(f"{name}: {redact(str(error).strip(), secrets)}") from None
+        raise UserError(f"{name}: {without_secrets(str(error).strip(), params)}") from None
 
 
 def parse_url(url: str, or_else: str = "") -> tuple[dict[str, Any], str]:
@@ -94,17 +88,6 @@ def parse_url(url: str, or_else: str = "") -> tuple[dict[str, Any], str]:
     if not dbname:
         raise UserError("--from: the URL names no database: postgresql://user@host:5432/database", status=2)
     return params, dbname
-
-
-def redact(text: str, secrets: Sequence[str]) -> str:
-    """The text with every secret as `***`.
-
-    >>> redact("password s3cret is wrong", ["s3cret"])
-    'password *** is wrong'
-    """
-    for secret in sorted(set(secrets), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text
 
 
 def configured_parameters(name: str, file: Path | None = None, changes: Sequence[str] = ()) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import quote
 
 import psycopg
 from psycopg.abc import Buffer
@@ -19,6 +20,8 @@ Row: TypeAlias = tuple[str | None, ...]
 
 ConnectionT = TypeVar("ConnectionT", bound="psycopg.Connection[Any]")
 
+SECRETS = ("password", "sslpassword", "passfile")
+"""Connect parameters that no message may have."""
 CONNECT_TIMEOUT_S = 10
 STARTING = ("system is starting up", "system is in recovery mode", "not yet accepting connections")
 
@@ -72,6 +75,18 @@ def connect(
         connection = factory.connect(**settings, client_encoding="SQL_ASCII", context=_EXACT_ANY_BYTES)
     connection.read_only = read_only
     return connection
+
+
+def without_secrets(text: str, params: Mapping[str, Any]) -> str:
+    """The text with every secret of connect parameters as `***`, also as a URL writes it.
+
+    >>> without_secrets("password s3/ret is wrong: s3%2Fret", {"password": "s3/ret"})
+    'password *** is wrong: ***'
+    """
+    given = [str(params[key]) for key in SECRETS if len(str(params.get(key) or "")) > 2]  # a letter or two say nothing
+    for secret in sorted({form for each in given for form in (each, quote(each, ""))}, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
 
 
 def is_starting(error: psycopg.Error) -> bool:

@@ -81,10 +81,7 @@ def where_of(params: Mapping[str, Any]) -> str:
 
 def explain(message: str, params: Mapping[str, Any], dbname: str, secret: str) -> UserError:
     """Why there is no connection and what to do, from libpq's message. No password is in it."""
-    password = params.get("password")
-    if password:
-        message = message.replace(password, "***")
-    message = " ".join(message.split())
+    message = " ".join(postgres.without_secrets(message, params).split())
     where = where_of(params)
     user = params.get("user", "you")
     if "password authentication failed" in message:

@@ -9,18 +9,15 @@ connect. Run by root, the server runs as `nobody` (PostgreSQL refuses root), so 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import secrets
 import shutil
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,55 +25,24 @@ import filelock
 
 from okf_agent.engines import Server
 from okf_agent.engines.binaries import (
-    Account,
     can_enter,
     clean_environment,
     enterable_programs,
     find_programs,
     major_version,
     running_as_root,
-    server_account,
 )
 from okf_agent.engines.pidfile import PidFile, alive, answering, end_orphans, forget_stale, read_pid_file
+from okf_agent.engines.place import LOCK_SECONDS, PORT, Place, find_place, socket_folder
 from okf_compiler.errors import UserError
 
 ADMIN = "postgres"
-PORT = 5432
-"""Only the name of the socket depends on it."""
-LONGEST_SOCKET_PATH = 99
-"""Bytes of a socket's path that every system takes."""
 START_SECONDS = 60
-LOCK_SECONDS = 180
 LOG_BYTES = 10_000_000
 PROBLEM = re.compile(r"\b(FATAL|PANIC|ERROR|error|could not)\b")
 """In the line of PostgreSQL's programs that says what went wrong."""
-ROOT_HOMES = (Path("/var/lib/okf-agent"), Path("/var/tmp/okf-agent"))
-"""Where root keeps the data if the server's account cannot enter the workspace."""
 IGNORED_VARIABLES = {"hostaddr": "", "options": "", "sslmode": "disable", "channel_binding": "disable"}
 """PG* variables that are meant for another server and would keep us from ours."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where one workspace's server lives."""
-
-    home: Path
-    """Holds the lock and everything else; the current user's."""
-    account: Account | None
-    """Who runs the server; None for the current user."""
-
-    @property
-    def data(self) -> Path:
-        return self.home / "postgres"
-
-    @property
-    def secret(self) -> Path:
-        """The two passwords (admin, agent), one a line; only on Windows."""
-        return self.home / "postgres.secret"
-
-    @property
-    def lock(self) -> filelock.FileLock:
-        return filelock.FileLock(self.home / "postgres.lock", timeout=LOCK_SECONDS)
 
 
 def start(root: Path, agent_user: str, programs: Path | None = None) -> Server:
@@ -118,30 +84,6 @@ def stop(root: Path) -> bool:
         return True
 
 
-def find_place(root: Path) -> Place:
-    """Where the server of a workspace lives: in it, or where the server's account can enter."""
-    here = root.resolve() / ".okf"
-    account = server_account(here / "postgres")
-    if account is None or can_enter(root.resolve(), account):
-        return Place(here, account)
-    name = f"{root.name}-{hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:10]}"
-    for parent in ROOT_HOMES:
-        try:
-            parent.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        found = parent.lstat()
-        # In /var/tmp anyone may have made the folder first: use it only if it is root's own.
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and can_enter(parent.parent, account):
-            parent.chmod(0o711)
-            return Place(parent / name, server_account(parent / name / "postgres"))
-    raise UserError(
-        f"PostgreSQL refuses to run as root, `nobody` cannot enter {root}, and no folder of "
-        f"{', '.join(str(p) for p in ROOT_HOMES)} can be used.\n"
-        "Move the project to a folder every user can enter, or run as an ordinary user."
-    )
-
-
 def _start(place: Place, programs: Path) -> PidFile:
     version = major_version(programs)
     programs = enterable_programs(programs, place.account, place.home)
@@ -164,7 +106,7 @@ def _start(place: Place, programs: Path) -> PidFile:
     if sys.platform == "win32":
         options = f"-p {_free_port()} -c listen_addresses=127.0.0.1"
     else:
-        options = f"-p {PORT} -k {_socket_folder(place)} -c listen_addresses="
+        options = f"-p {PORT} -k {socket_folder(place)} -c listen_addresses="
     # The text of a failed statement may hold people's data: it does not belong in a log.
     options += " -c log_min_error_statement=panic"
     _start_server(place, programs, options)
@@ -219,7 +161,7 @@ def _initialise(place: Place, programs: Path, version: int) -> None:
         place.secret.write_text("\n".join(passwords) + "\n", encoding="ascii", newline="\n")
         access = ["--auth=scram-sha-256", f"--pwfile={place.secret}"]
     try:
-        _run(Place(place.home, place.account), programs, "initdb", "-D", ".", "-U", ADMIN,
+        _run(place, programs, "initdb", "-D", ".", "-U", ADMIN,
              "-E", "UTF8", *_locale(version), *access, folder=fresh)  # fmt: skip
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -276,27 +218,6 @@ def _server(place: Place, running: PidFile, agent_user: str) -> Server:
         )
     where = {"host": str(running.socket_folder), "port": running.port, **IGNORED_VARIABLES}
     return Server("embedded", {**where, "user": ADMIN}, {**where, "user": agent_user})
-
-
-def _socket_folder(place: Place) -> Path:
-    """The data folder (as `.`), or a short folder if the socket's path would be too long for the system."""
-    path = os.fsencode(place.data / f".s.PGSQL.{PORT}")
-    if len(path) <= LONGEST_SOCKET_PATH and b"," not in path:  # libpq takes a comma for a list of hosts
-        return Path()
-    temp = Path(tempfile.gettempdir())
-    if len(os.fsencode(temp)) > 60 or not str(temp).replace("/", "").replace("_", "").isalnum():
-        temp = Path("/tmp")
-    uid = place.account.uid if place.account else os.getuid()
-    folder = temp / f"okf-{uid}-{hashlib.sha256(path).hexdigest()[:10]}"
-    try:
-        folder.mkdir(mode=0o700)
-        if place.account:
-            os.chown(folder, place.account.uid, place.account.gid)
-    except FileExistsError:
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or stat.S_IMODE(found.st_mode) != 0o700:
-            raise UserError(f"{folder} is not a private folder of the server. Remove it.") from None
-    return folder
 
 
 def _rotate_log(log: Path) -> None:

@@ -84,8 +84,8 @@ class Tools:
         offers = [
             self._of_loop(read_file.tool(), "files"),
             self._of_loop(search.tool(), "files"),
-            self._of_loop(find_value.tool(), "files"),
-            self._of_loop(run_sql.tool(served.config.settings.database.max_rows), "connection"),
+            self._of_loop(find_value.tool(), "connection"),
+            self._of_loop(run_sql.tool(served.config.settings.database.max_rows), "connection", only_content=True),
             _own("list_databases", "files", self._list_databases, of_one_database=False),
         ]
         if cell:
@@ -134,12 +134,12 @@ class Tools:
             logger.exception("%s failed", call.name)
             return ToolResult(prompts.say("mcp_internal"), failed=True)
 
-    def _of_loop(self, tool: Tool, needs: Needs) -> Offer:
-        """A tool of the loop: one definition for both."""
+    def _of_loop(self, tool: Tool, needs: Needs, *, only_content: bool = False) -> Offer:
+        """A tool of the loop: one definition for both. With `only_content` it is refused where a database has none."""
 
         def run(call: Call, arguments: Mapping[str, Any], database: str) -> ToolResult:
             with self._served.context(database, call.stop, with_database=needs == "connection") as context:
-                if needs == "connection" and context.database is None:
+                if only_content and context.database is None:
                     return ToolResult(prompts.say("mcp_no_content"), failed=True, sql_attempts=1)
                 return tool.run(arguments, context)
 

@@ -12,6 +12,7 @@ from okf_agent.sql.lexer import significant
 from okf_agent.sql.query_error import PASSING, QueryError
 from okf_agent.sql.refusals import NEVER
 from okf_compiler.errors import near_names
+from okf_compiler.postgres import without_secrets
 from okf_compiler.sql_names import sql_name
 
 Ask = Callable[..., list[tuple[Any, ...]]]
@@ -125,11 +126,7 @@ def _redacted(text: str, params: Mapping[str, Any]) -> str:
     folder = str(params.get("host") or "")
     if folder.startswith("/"):
         text = text.replace(f"{folder}/", "")
-    for key in ("password", "sslpassword"):
-        secret = str(params.get(key) or "")
-        if len(secret) > 2:
-            text = text.replace(secret, "***")
-    return text
+    return without_secrets(text, params)
 
 
 def _position(error: psycopg.Error, sql: str) -> int | None:

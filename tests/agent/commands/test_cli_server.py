@@ -15,6 +15,7 @@ from support.workspace import ACTIVE, QUESTION, Workspace, workspace
 from okf_agent.config import load_config
 from okf_agent.engines import Server, embedded
 from okf_agent.engines.connection import connect_admin
+from okf_agent.engines.place import find_place
 from okf_agent.prepare import load_content
 from okf_compiler.documents import list_databases
 
@@ -32,7 +33,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         made.configure("http://127.0.0.1:9")
         yield made
         embedded.stop(made.root)
-        shutil.rmtree(embedded.find_place(made.root).home)
+        shutil.rmtree(find_place(made.root).home)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from support.folders import let_enter
 from okf_agent.engines import Server, embedded
 from okf_agent.engines.connection import connect_admin
 from okf_agent.engines.pidfile import read_pid_file
+from okf_agent.engines.place import ROOT_HOMES, find_place
 from okf_compiler.errors import UserError
 
 IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
@@ -68,7 +69,7 @@ def content(server: Server) -> Any:
 
 
 def data(root: Path) -> Path:
-    return embedded.find_place(root).data
+    return find_place(root).data
 
 
 def pid(root: Path) -> int:
@@ -223,12 +224,12 @@ def test_a_workspace_nobody_can_enter(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     try:
         start(tmp_path)
-        assert embedded.find_place(tmp_path).home.parent in embedded.ROOT_HOMES
+        assert find_place(tmp_path).home.parent in ROOT_HOMES
         assert not (tmp_path / ".okf").exists()
         assert start(tmp_path) == start(tmp_path)
     finally:
         embedded.stop(tmp_path)
-        shutil.rmtree(embedded.find_place(tmp_path).home)
+        shutil.rmtree(find_place(tmp_path).home)
 
 
 def test_tests_open_their_own_folders_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
