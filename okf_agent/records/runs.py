@@ -192,7 +192,8 @@ def add_feedback(runs: Path, run_id: str, verdict: str, note: str = "") -> Feedb
 def statistics(records: Iterable[Record], feedback: Mapping[str, Sequence[Feedback]]) -> list[dict[str, Any]]:
     """One object a mode and model, sorted by both: counts, and medians of steps, tokens, dollars and seconds.
 
-    `cost_usd` is the median of the runs whose whole cost is known, null if there are none.
+    `cost_usd` is the median of the runs whose whole cost is known, null if there are none. `success` is null where no
+    model of ours answered: a client of the MCP server keeps its answer.
     """
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
@@ -339,7 +340,7 @@ def _figures(
         "mode": mode,
         "model": model,
         "runs": len(group),
-        "success": sum(map(succeeded, group)),
+        "success": sum(map(succeeded, group)) if model else None,
         "steps": median(number(record, "llm_calls") for record in group),
         "tokens": median(map(tokens, group)),
         "cost_usd": median(costs) if costs else None,

@@ -129,7 +129,7 @@ def statistics_view(figures: Sequence[Mapping[str, Any]]) -> Table:
             inert(one["mode"]),
             inert(one["model"]),
             f"{one['runs']:,}",
-            f"{one['success']:,} ({one['success'] / one['runs']:.0%})",
+            "-" if one["success"] is None else f"{one['success']:,} ({one['success'] / one['runs']:.0%})",
             f"{one['steps']:g}",
             f"{one['tokens']:,.0f}",
             dollars(one["cost_usd"]),

@@ -19,6 +19,7 @@ from okf_agent.config import TraceSection
 from okf_agent.records import runs
 from okf_agent.records.runs import RunFilter
 from okf_agent.records.trace import RUNS_FILE, Header, Recorder, append_line
+from okf_agent.records.view import statistics_view
 from okf_agent.run import Answer, Answered, ModelReplied, Notice, Run, StepStarted, Told, ToolFinished, Usage
 from okf_compiler.errors import UserError
 
@@ -310,6 +311,14 @@ def many_lines(count: int) -> Iterator[str]:
     line |= {"answer": {"sql": "SELECT 1 " * 30, "answer": "x" * 200, "rows_total": 1, "checked": "ran"}}
     for number in range(count):
         yield json.dumps(line | {"run_id": f"run-{number:06}", "mode": ("bundle", "raw")[number % 2]}) + "\n"
+
+
+def test_conversations_of_other_agents_neither_succeed_nor_fail() -> None:
+    theirs, ours = (json.loads(line) for line in many_lines(2))
+    theirs |= {"mode": "mcp", "model": "", "stop_reason": "no_tool_calls", "answer": None}
+    figures = runs.statistics([theirs, ours], {})
+    assert [(one["mode"], one["success"]) for one in figures] == [("mcp", None), ("raw", 1)]
+    assert [*statistics_view(figures).columns[3].cells] == ["-", "1 (100%)"]
 
 
 @pytest.mark.slow
