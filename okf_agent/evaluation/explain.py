@@ -64,10 +64,10 @@ def explainer(config: Config, folder: Path, say: Say) -> Explainer | None:
     Raises:
         UserError: there is no evaluation.
     """
-    facts = Evaluation.load(folder).facts
+    evaluation = Evaluation.load(folder)
     try:
-        suite = suites.load(str(facts.get("suite_argument") or facts.get("suite")), config)
-        if facts.get("suite_hash") == suite.hash:
+        suite = suites.load(evaluation.suite, config)
+        if evaluation.facts.get("suite_hash") == suite.hash:
             return Explainer(gold.load(suite), config.settings.bundles, say)
         why = "its files have another content now"
     except (UserError, OSError) as error:

@@ -19,7 +19,7 @@ from okf_agent.evaluation.statistics import (
     stability,
     wilson,
 )
-from okf_agent.evaluation.store import Evaluation
+from okf_agent.evaluation.store import Evaluation, cell_of
 
 UNKNOWN_MISS = Miss("not classified", "")
 
@@ -46,7 +46,7 @@ class Scored:
 
     @property
     def cell(self) -> str:
-        return cell_name(self.run)
+        return cell_of(self.run)
 
     @property
     def repeat(self) -> int:
@@ -198,7 +198,7 @@ def read(evaluation: Evaluation, explain: Explains | None = None) -> list[CellFi
     grouped: dict[str, list[Scored]] = defaultdict(list)
     for run in evaluation.runs():
         score = scores.get(run["run_id"], {})
-        grouped[cell_name(run)].append(
+        grouped[cell_of(run)].append(
             Scored(run, score, _miss(run, score, explain), explain.navigation(run) if explain else None)
         )
     settings = {str(cell["name"]): cell for cell in evaluation.facts.get("cells", ())}
@@ -220,12 +220,6 @@ def miss_kinds(cells: Iterable[CellFigures]) -> list[str]:
     """The classes that occur, in the order of the rules."""
     found = {kind for cell in cells for kind in cell.misses}
     return [kind for kind in (*KINDS, UNKNOWN_MISS.kind) if kind in found] + sorted(found - {*KINDS, UNKNOWN_MISS.kind})
-
-
-def cell_name(run: Mapping[str, Any]) -> str:
-    """The cell of a run's line."""
-    cell = run.get("cell")
-    return str(cell.get("name", "")) if isinstance(cell, Mapping) else str(cell)
 
 
 def _miss(run: Mapping[str, Any], score: Mapping[str, Any], explain: Explains | None) -> Miss | None:

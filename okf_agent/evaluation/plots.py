@@ -29,6 +29,10 @@ OFFSETS = tuple((right, up) for up in (6, -15, 20, -29, 34, -43, 48) for right i
 """Where a point's name may stand beside it, in points, the best place first."""
 NEAR = (6, -15)
 """Heights at which a name needs no line to its point."""
+MARK, LETTER, LINE_HEIGHT = 8, 6.2, 12
+"""Half a point's size, a letter's mean width and a name's height, in points."""
+OUTSIDE = 9
+"""Names and points that a name had better cover than reach over the axis."""
 
 
 def scatter(points: Mapping[str, tuple[float | None, Interval]], price: str, unit: str) -> str:
@@ -121,14 +125,16 @@ def _name_points(axes: Axes, places: Mapping[str, tuple[float, float]]) -> None:
     """Write each point's name beside it, where it covers no other name and no other point, as far as that goes."""
     left = axes.transAxes.transform((0, 0))[0]
     spots = {name: axes.transData.transform(place) for name, place in places.items()}
-    taken = [(x - 8, y - 8, x + 8, y + 8) for x, y in spots.values()]
+    taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in spots.values()]
     for name, (x, y) in spots.items():
-        wide = 6.2 * len(name)
+        wide = LETTER * len(name)
         boxes = [
-            (x + right - (wide if right < 0 else 0), y + up, x + right + (0 if right < 0 else wide), y + up + 12)
+            (x + right - wide, y + up, x + right, y + up + LINE_HEIGHT)
+            if right < 0
+            else (x + right, y + up, x + right + wide, y + up + LINE_HEIGHT)
             for right, up in OFFSETS
         ]
-        hits = [sum(_overlap(box, other) for other in taken) + 9 * (box[0] < left) for box in boxes]
+        hits = [sum(_overlap(box, other) for other in taken) + (OUTSIDE if box[0] < left else 0) for box in boxes]
         best = hits.index(min(hits))
         taken.append(boxes[best])
         far = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.7} if OFFSETS[best][1] not in NEAR else None
@@ -221,7 +227,7 @@ def _svg(figure: Figure, told: str) -> str:
 
 def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
     """The names of the points (price, accuracy) that no other beats: none is as cheap and better, or as good and
-    cheaper. From cheap to dear.
+    cheaper. The cheapest first.
 
     >>> pareto({"a": (1, 0.5), "b": (2, 0.4), "c": (3, 0.7), "d": (3, 0.6)})
     ['a', 'c']

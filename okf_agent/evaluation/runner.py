@@ -16,7 +16,7 @@ from typing import Any
 from okf_agent.cell import Cell
 from okf_agent.evaluation.executor import Workers
 from okf_agent.evaluation.progress import Display
-from okf_agent.evaluation.store import Evaluation, Key, Line, key_of
+from okf_agent.evaluation.store import Evaluation, Key, Line, cell_of, key_of
 from okf_agent.evaluation.worker import Done, Job
 from okf_agent.tasks import Task
 from okf_compiler.errors import UserError
@@ -199,8 +199,8 @@ class Runner:
         self._count_score(line)
 
     def _count(self, line: Mapping[str, Any]) -> None:
-        self._costs.setdefault(line["cell"]["name"], []).append(line["cost_known_usd"])
-        self.state.cells[line["cell"]["name"]].done += 1
+        self._costs.setdefault(cell_of(line), []).append(line["cost_known_usd"])
+        self.state.cells[cell_of(line)].done += 1
         self.state.cached_calls += line["cached_calls"]
         self.state.unknown_cost = self.state.unknown_cost or line["cost_usd"] is None
 

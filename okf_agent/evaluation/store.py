@@ -100,6 +100,11 @@ class Evaluation:
                 last[key_of(line)] = kept(line)
         return [*last.values()]
 
+    @property
+    def suite(self) -> str:
+        """What names its suite to `suites.load`: as it was given, where that was kept."""
+        return str(self.facts.get("suite_argument") or self.facts.get("suite") or "")
+
     def steps(self, run_id: str) -> list[Line]:
         """The events of one run; [] if they are not kept any more."""
         try:
@@ -160,9 +165,13 @@ def alone(folder: Path) -> Iterator[None]:
 
 def key_of(line: Mapping[str, Any]) -> Key:
     """The place of a run's line in its evaluation."""
+    return str(line.get("task_id")), cell_of(line), int(line.get("repeat") or 1)
+
+
+def cell_of(line: Mapping[str, Any]) -> str:
+    """The name of the cell of a run's line."""
     cell = line.get("cell")
-    name = cell.get("name", "") if isinstance(cell, dict) else cell
-    return str(line.get("task_id")), str(name), int(line.get("repeat") or 1)
+    return str(cell.get("name", "") if isinstance(cell, Mapping) else cell)
 
 
 def folder_of(config: Config, name: str) -> Path:
