@@ -13,6 +13,7 @@ from okf_agent import agent, knowledge, llm
 from okf_agent.bundles import measured
 from okf_agent.cell import KNOWLEDGE, Cell
 from okf_agent.config import Config, Price
+from okf_agent.downloads.fetch import progress_bar
 from okf_agent.models import local_model
 from okf_agent.models.providers import LOCAL
 from okf_agent.prepare import Ready, Say, get_ready
@@ -152,7 +153,7 @@ class Workspace:
         if name == LOCAL:
             with self._lock:
                 if self._local_base is None:
-                    with local_model.progress_bar() as progress:
+                    with progress_bar() as progress:
                         self._local_base = self._open.enter_context(local_model.serve(progress=progress))
             section = section.model_copy(
                 update={

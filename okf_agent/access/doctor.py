@@ -7,7 +7,6 @@ import platform
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -22,7 +21,6 @@ from okf_agent.loading.load import Mark
 from okf_agent.models.providers import LOCAL, choose_model
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
-from okf_compiler.bundle import bundle_hash
 from okf_compiler.documents import Documents, list_databases, no_database
 from okf_compiler.errors import UserError
 
@@ -124,7 +122,7 @@ def _model(config: Config, asked: str | None) -> Finding:
 
 
 def _bundles(config: Config, known: dict[str, Documents], database: str | None) -> Iterator[Finding]:
-    """Whether compiling again would change a compiled bundle: tried on a copy."""
+    """Whether compiling again would change a compiled bundle."""
     stale, missing, fresh = [], [], 0
     for name in known:
         if database not in (None, name):
@@ -134,7 +132,7 @@ def _bundles(config: Config, known: dict[str, Documents], database: str | None) 
             missing.append(name)
             continue
         try:
-            changed = _would_change(config, name, bundle)
+            changed = sources.compile(config, name, bundle, check=True).saved
         except UserError as error:
             yield Finding("bundles", "red", *_split(error))
             continue
@@ -149,15 +147,6 @@ def _bundles(config: Config, known: dict[str, Documents], database: str | None) 
         )
     if fresh:
         yield Finding("bundles", "green", f"{fresh} compiled bundles are what their sources say.")
-
-
-def _would_change(config: Config, name: str, bundle: Path) -> bool:
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / bundle.name
-        shutil.copytree(bundle, copy)
-        before = bundle_hash(copy)
-        sources.compile(config, name, copy)
-        return bundle_hash(copy) != before
 
 
 def _database(server: Server, config: Config, name: str, documents: Documents | None) -> tuple[bool, list[Finding]]:

@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from okf_compiler.report import Report
 
 
-def compile(config: Config, name: str, out: Path, reached: Callable[[], Mapping[str, Any]] | None = None) -> Report:
-    """Compile the database `name` from all its sources into the folder `out`.
+def compile(
+    config: Config,
+    name: str,
+    out: Path,
+    reached: Callable[[], Mapping[str, Any]] | None = None,
+    *,
+    check: bool = False,
+) -> Report:
+    """Compile the database `name` from all its sources into the folder `out`; with `check` only look what would change.
 
     `reached` gives connect parameters for the catalogue, in the place of those that config.yaml leads to.
 
@@ -26,7 +33,7 @@ def compile(config: Config, name: str, out: Path, reached: Callable[[], Mapping[
     """
     from okf_compiler.compile import compile as compile_bundle  # brings a SQL parser: 0.3 s, once a bundle
 
-    return compile_bundle(config.settings, name, out, reach=reached or (lambda: reach(config).agent))
+    return compile_bundle(config.settings, name, out, reach=reached or (lambda: reach(config).agent), check=check)
 
 
 def are_newer(config: Config, name: str) -> bool:

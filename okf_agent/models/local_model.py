@@ -30,21 +30,10 @@ from pathlib import Path
 
 import filelock
 
-from okf_agent.models.weights import CODER, Progress, Weights, cache_folder, ensure_weights, progress_bar, silent
+from okf_agent.downloads.fetch import Progress, silent
+from okf_agent.models.weights import CODER, Weights, cache_folder, ensure_weights
 from okf_compiler.errors import UserError
 from okf_compiler.whole_file import write_whole
-
-__all__ = [
-    "CONTEXT_TOKENS",
-    "REPLY_SECONDS",
-    "REPLY_TOKENS",
-    "Progress",
-    "ensure_weights",
-    "installed",
-    "progress_bar",
-    "serve",
-    "stop",
-]
 
 CONTEXT_TOKENS = 8192
 """Tokens of one prompt and its reply together."""

@@ -22,10 +22,8 @@ from typing import Any
 import filelock
 import platformdirs
 
-from okf_agent.downloads.fetch import CHUNK, Progress, SourceError, progress_bar, sha256_of, silent
+from okf_agent.downloads.fetch import CHUNK, Progress, SourceError, sha256_of, silent
 from okf_compiler.errors import UserError
-
-__all__ = ["CODER", "Progress", "Weights", "cache_folder", "ensure_weights", "progress_bar", "silent"]
 
 CACHE_VARIABLE = "OKF_MODEL_CACHE"
 HUB_TIMEOUT_S = 5
