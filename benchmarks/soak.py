@@ -89,6 +89,10 @@ class Tally:
     memory: list[float] = field(default_factory=list)
     descriptors: list[int] = field(default_factory=list)
     connections: list[int] = field(default_factory=list)
+    hung: int = 0
+    """Runs that did not end."""
+    left: int = 0
+    """Connections of the agent's role when all is over."""
 
 
 class Model(Endpoint):
@@ -168,7 +172,7 @@ def soak(root: Path, disk: Path | None, seconds: float, workers: int, chance: ra
         ready = workspace.ready(DATABASE, lambda _: None)
         assert ready.database is not None
         admin = admin_of(embedded.start(root, "agent_ro"))
-        with psycopg.connect(**admin, dbname="postgres", autocommit=True) as connection:
+        with administrator(root) as connection:
             connection.execute("ALTER SYSTEM SET max_wal_size = '64MB'")
             connection.execute("ALTER SYSTEM SET restart_after_crash = on")
             connection.execute("SELECT pg_reload_conf()")
@@ -188,10 +192,10 @@ def soak(root: Path, disk: Path | None, seconds: float, workers: int, chance: ra
         harm_on(root, disk, tally, over, chance)
         for thread in (*threads, watcher):
             thread.join(max(1.0, over + HUNG_S - time.monotonic()))
-        hung = sum(thread.is_alive() for thread in threads)
-    left = agent_connections(admin_of(embedded.start(root, "agent_ro")))
+        tally.hung = sum(thread.is_alive() for thread in threads)
+    tally.left = agent_connections(admin_of(embedded.start(root, "agent_ro")))
     lines = [json.loads(x) for x in (config.runs / "runs.jsonl").read_text(encoding="utf-8").splitlines()]
-    return report(tally, seconds, workers, disk, hung, left, lines)
+    return report(tally, seconds, workers, disk, lines)
 
 
 def ask_on(workspace: Workspace, known: Mapping[str, Any], tally: Tally, over: float, chance: random.Random) -> None:
@@ -251,14 +255,20 @@ def bring_up(root: Path) -> None:
             time.sleep(0.5)
 
 
+def administrator(root: Path, database: str = "postgres") -> psycopg.Connection[Any]:
+    """A connection of the server's administrator; starts the server if it is down."""
+    admin = admin_of(embedded.start(root, "agent_ro"))
+    return psycopg.connect(**admin, dbname=database, autocommit=True)
+
+
 def kill_sessions(root: Path, _disk: Path | None) -> None:
-    with psycopg.connect(**admin_of(embedded.start(root, "agent_ro")), dbname="postgres", autocommit=True) as admin:
+    with administrator(root) as admin:
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'agent_ro'")
 
 
 def kill_process(root: Path, _disk: Path | None) -> None:
     """kill -9 of one backend: PostgreSQL ends all others and recovers."""
-    with psycopg.connect(**admin_of(embedded.start(root, "agent_ro")), dbname="postgres", autocommit=True) as admin:
+    with administrator(root) as admin:
         row = admin.execute("SELECT pid FROM pg_stat_activity WHERE usename = 'agent_ro' LIMIT 1").fetchone()
     if row:
         os.kill(row[0], 9)
@@ -284,14 +294,13 @@ def fill_disk(root: Path, disk: Path | None) -> None:
         with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 65_536)
-        admin = admin_of(embedded.start(root, "agent_ro"))
-        with psycopg.connect(**admin, dbname=DATABASE, autocommit=True) as connection:
-            connection.execute("CREATE TABLE filled AS SELECT repeat('x', 1000) FROM generate_series(1, 100000)")
+        with administrator(root, DATABASE) as admin:
+            admin.execute("CREATE TABLE filled AS SELECT repeat('x', 1000) FROM generate_series(1, 100000)")
     finally:
         time.sleep(5)
         filler.unlink(missing_ok=True)
         bring_up(root)
-        with psycopg.connect(**admin_of(embedded.start(root, "agent_ro")), dbname=DATABASE, autocommit=True) as up:
+        with administrator(root, DATABASE) as up:
             up.execute("DROP TABLE IF EXISTS filled")
 
 
@@ -340,15 +349,7 @@ def thirds(values: Sequence[float]) -> tuple[float, float]:
     return statistics.median(values[:size]), statistics.median(values[-size:])
 
 
-def report(
-    tally: Tally,
-    seconds: float,
-    workers: int,
-    disk: Path | None,
-    hung: int,
-    left: int,
-    lines: list[dict[str, Any]],
-) -> int:
+def report(tally: Tally, seconds: float, workers: int, disk: Path | None, lines: list[dict[str, Any]]) -> int:
     """Print the figures; 1 if one of them is not as it should be."""
     recorded = Counter(line["run_id"] for line in lines)
     first, last = thirds(tally.memory)
@@ -356,11 +357,11 @@ def report(
     times = sorted(tally.seconds)
     checks = {
         f"{len(tally.wrong)} wrong answers": not tally.wrong,
-        f"{hung} hung runs; median {statistics.median(times):.1f} s, longest {times[-1]:.1f} s": not hung,
+        f"{tally.hung} hung runs; median {statistics.median(times):.1f} s, longest {times[-1]:.1f} s": not tally.hung,
         f"{len(recorded)} lines in runs.jsonl for {len(tally.run_ids)} runs": set(recorded) == tally.run_ids
         and set(recorded.values()) == {1}
         and not tally.unrecorded,
-        f"{left} connections left, at most {max(tally.connections, default=0)} at once": not left
+        f"{tally.left} connections left, at most {max(tally.connections, default=0)} at once": not tally.left
         and max(tally.connections, default=0) <= workers + 2,
         f"{opened:.0f} files and sockets open in the first third, {open_last:.0f} in the last": open_last
         <= opened + workers,
