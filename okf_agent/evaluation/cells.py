@@ -35,7 +35,9 @@ def choose(config: Config, given: str | None, model: str | None, say: Callable[[
     else:
         found = [_listed(config, name.strip(), default) for name in given.split(",") if name.strip()]
     if not found:
-        raise UserError(f"--cells {given}: no cell is named. Name them: bundle,raw,pack, or in a file.", status=2)
+        raise UserError(
+            f"--cells {given} names no cell. Name some: bundle,raw,pack, or a file that has cells.", status=2
+        )
     seen: set[str] = set()
     for cell in found:
         if cell.name in seen:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from okf_agent.entries import Entry, read_entries
-from okf_agent.evaluation.suites import user
+from okf_agent.evaluation.suites import defog, user
 from okf_agent.evaluation.suites.model import Suite
 from okf_compiler.errors import UserError
 
@@ -88,14 +88,11 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _defog(entry: Entry) -> Iterator[Gold]:
-    from okf_agent.evaluation.suites.defog import ASKS_ORDER, UNANSWERABLE
-
     task_id, query = entry.text("instance_id"), entry.text("query")
-    if task_id.startswith(UNANSWERABLE):
+    if defog.is_answerable(entry):
+        yield Gold(task_id, (query,), ordered=defog.is_ordered(entry))
+    else:
         yield Gold(task_id, (), answerable=False, refusals=(query,))
-        return
-    ordered = entry.text("query_category", default="") == "order_by" or bool(ASKS_ORDER.search(entry.text("question")))
-    yield Gold(task_id, (query,), ordered=ordered)
 
 
 def _bird(entry: Entry) -> Iterator[Gold]:

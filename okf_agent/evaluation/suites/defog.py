@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from okf_agent.entries import read_entries
+from okf_agent.entries import Entry, read_entries
 from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
 from okf_agent.tasks import Task
 
@@ -47,14 +47,21 @@ def load(name: str, folder: Path) -> Suite:
 
 def _tasks(file: Path) -> Iterator[Task]:
     for entry in read_entries(file):
-        category = entry.text("query_category", default="")
-        question = entry.text("question")
-        answerable = not entry.text("instance_id").startswith(UNANSWERABLE)
-        instructions = entry.text("instructions", default="") if answerable else ""
+        instructions = entry.text("instructions", default="") if is_answerable(entry) else ""
         yield Task(
             id=entry.text("instance_id"),
             database=entry.text("db_name"),
-            question=f"{question}\n{instructions}".strip(),
-            difficulty=category,
-            ordered=category == "order_by" or bool(ASKS_ORDER.search(question)),
+            question=f"{entry.text('question')}\n{instructions}".strip(),
+            difficulty=entry.text("query_category", default=""),
+            ordered=is_ordered(entry),
         )
+
+
+def is_answerable(entry: Entry) -> bool:
+    """Whether a task has an answer."""
+    return not entry.text("instance_id").startswith(UNANSWERABLE)
+
+
+def is_ordered(entry: Entry) -> bool:
+    """Whether the order of a task's rows counts, as Defog's own scorer decides it."""
+    return entry.text("query_category", default="") == "order_by" or bool(ASKS_ORDER.search(entry.text("question")))

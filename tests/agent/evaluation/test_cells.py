@@ -75,7 +75,7 @@ def test_the_embedded_model_gets_the_one_mode_that_it_can_do(tmp_path: Path) -> 
         (None, {"a": 3}, "cells.a: a mapping"),
         (None, {"a": {"model": "local", "knowledge": "bundle"}}, "The embedded model takes one prompt"),
         ("raw,raw", {}, "Two cells are called 'raw'"),
-        (",", {}, "no cell is named"),
+        (",", {}, "names no cell"),
         (None, {"a:b": {}}, "'a:b' cannot be a cell's name"),
         ("none.yaml", {}, "none.yaml cannot be read"),
     ],
