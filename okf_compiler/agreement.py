@@ -37,7 +37,7 @@ def types_disagree(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _family(type: str) -> str | None:
-    word = re.sub(r"\s*\(.*", "", type.strip().lower())
+    word = type.strip().lower().partition("(")[0].rstrip()
     if word in _LOOSE:
         return _LOOSE[word]
     try:

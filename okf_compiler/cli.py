@@ -48,10 +48,9 @@ def compile_command(
     name: str, data: Path | None, live: str | None, out: Path | None, check: bool, **files: tuple[Any, ...]
 ) -> None:
     """Compile the database NAME, or `all`, and report what is missing."""
-    from okf_compiler.compile import compile_database
+    from okf_compiler.compile import compile
     from okf_compiler.errors import UserError
-    from okf_compiler.gather import NOTHING_MORE, Sources, gather
-    from okf_compiler.overlays import overlay_file
+    from okf_compiler.gather import NOTHING_MORE, Sources
 
     settings, sources = configured(data), Sources(live=live, **files)
     if sources != NOTHING_MORE and (name in ("all", "..", ".") or Path(name).name != name):
@@ -60,9 +59,8 @@ def compile_command(
     failed = stale = 0
     for each in _with_progress(names):
         try:
-            database = gather(settings, each, sources, configured_server(each))
             folder = (out or settings.bundles) / each
-            report = compile_database(database, folder, overlay_file(settings, each), check=check)
+            report = compile(settings, each, folder, sources, configured_server(each), check=check)
         except UserError as error:
             if name != "all":
                 raise

@@ -12,8 +12,9 @@ import click
 from okf_compiler.errors import UserError
 from okf_compiler.inert import inert_lines
 
-_SECRET_IN_URL = re.compile(r"((?<![a-z0-9+.-])[a-z0-9+.-]+:/{1,2}[^\s/:@]*:)\S*(?=@)", re.IGNORECASE)
-"""The password of a URL, up to its last @; one that passed for a path has lost a slash."""
+_WORD_WITH_AT = re.compile(r"(?<!\S)(\S*)@")
+_UP_TO_PASSWORD = re.compile(r"(?<![a-z0-9+.-])[a-z0-9+.-]+:/{1,2}[^\s/:@]*:", re.IGNORECASE)
+"""What stands before the password of a URL; one that passed for a path has lost a slash."""
 _SECRET_BY_NAME = re.compile(r"((?:\b|_)(?:ssl)?password=)[^\s&'\"]+", re.IGNORECASE)
 
 
@@ -57,4 +58,10 @@ def without_passwords(message: str) -> str:
     >>> without_passwords("There is no folder host=db password=s3cret.")
     'There is no folder host=db password=***'
     """
-    return _SECRET_BY_NAME.sub(r"\1***", _SECRET_IN_URL.sub(r"\1***", message))
+    return _SECRET_BY_NAME.sub(r"\1***", _WORD_WITH_AT.sub(_without_password, message))
+
+
+def _without_password(word: re.Match[str]) -> str:
+    """A word up to its last @, with the password of the URL in it, which ends there, as `***`."""
+    url = _UP_TO_PASSWORD.search(word[1])
+    return f"{word[1][: url.end()]}***@" if url else word[0]

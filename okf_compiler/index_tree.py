@@ -28,7 +28,6 @@ _GROUPS = 10
 """How many entries an index of indexes of indexes aims at: the root shows it beside others."""
 _FEW = 8
 """So many kinds never share a smaller index."""
-_LINK = re.compile(r"\]\(/([^)\s>#]+)\.md")
 _SPLIT_NAME = re.compile(r"[\s_.\-]+|(?<=[a-z])(?=[A-Z])")
 
 
@@ -130,7 +129,8 @@ def _first_word(id: str) -> str:
 def _speaks_of(concept: Concept) -> str:
     """The id of the first concept in another folder that the body links to."""
     own = concept.id.rpartition("/")[0]
-    return next((m[1] for m in _LINK.finditer(concept.body) if m[1].rpartition("/")[0] != own), "")
+    ids = (path[1:-3] for path in markdown.links(concept.body))
+    return next((id for id in ids if id.rpartition("/")[0] != own), "")
 
 
 def _cut(text: str, length: int) -> str:

@@ -20,7 +20,7 @@ INDEX_TOKENS = 2_000
 """The longest that an index gets."""
 _LIMIT = int(INDEX_TOKENS * BYTES_PER_TOKEN)
 _HEAD = f'---\nokf_version: "{OKF_VERSION}"\n---\n\n'
-_ENTRY = re.compile(r"[*-] \[.*?(?<!\\)\]\((?:<([^>]*)>|([^)\s]*))\)")
+_ENTRY = re.compile(r"^[*-] \[.*?(?<!\\)\]\((?:<([^<>]*)>|([^()\s]*))\)")
 _SMALLER = re.compile(rf"(?:^|/){CONTENTS}/[^/]+/index\.md$")
 
 

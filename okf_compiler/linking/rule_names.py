@@ -12,7 +12,7 @@ from okf_compiler.model import Rule
 _WORD = re.compile(r"\w+")
 _BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]")
 _ABBREVIATION = re.compile(r"[A-Z][a-z0-9]*[A-Z][A-Za-z0-9]*")
-_DEFINES = re.compile(r"\s*+\$*+\s*+([A-Z][a-z0-9]*[A-Z][A-Za-z0-9]*+)\s*=(?!=)")
+_DEFINES = re.compile(r"^\s*+\$*+\s*+([A-Z][a-z0-9]*[A-Z][A-Za-z0-9]*+)\s*=(?!=)")
 
 
 @dataclass(frozen=True, slots=True)

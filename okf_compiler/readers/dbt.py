@@ -33,7 +33,7 @@ _MODEL_KEYS = frozenset(
     """.split()  # noqa: SIM905 (a list of forty quoted words is harder to read)
 )
 _KINDS = {"view": "view", "materialized_view": "materialized view"}
-_DOC_BLOCK = re.compile(r"\{%-?\s*docs\s+(\w+)\s*-?%\}(.*?)\{%-?\s*enddocs\s*-?%\}", re.DOTALL)
+_DOC_BLOCK = re.compile(r"\{%-?\s*docs\s+(\w+)\s*-?%\}((?:(?!\{%-?\s*docs\b).)*?)\{%-?\s*enddocs\s*-?%\}", re.DOTALL)
 
 
 def read(path: Path) -> Database:

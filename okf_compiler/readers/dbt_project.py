@@ -13,7 +13,7 @@ from okf_compiler.draft import Draft, shorten
 from okf_compiler.model import Place, Problem
 from okf_compiler.yaml_text import Entry
 
-JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+JINJA = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}|\{%(?:(?!\{%).)*?%\}", re.DOTALL)
 _DOC = re.compile(r"""\{\{-?\s*doc\(\s*(?:['"]\w+['"]\s*,\s*)?['"](\w+)['"]\s*\)\s*-?\}\}""")
 _REF = re.compile(r"""^(?:\{\{)?\s*ref\(\s*(?:['"][\w.-]+['"]\s*,\s*)?['"]([\w.-]+)['"].*\)\s*(?:\}\})?$""")
 _SOURCE = re.compile(r"""^(?:\{\{)?\s*source\(\s*['"]([\w .-]+)['"]\s*,\s*['"]([\w .-]+)['"]\s*\)\s*(?:\}\})?$""")

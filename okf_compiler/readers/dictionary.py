@@ -47,7 +47,7 @@ _YES = frozenset(["y", "yes", "true", "t", "1", "x", "ja", "j", "oui", "si", "nu
 _RULE = re.compile(r"[\s|]*|[\s|]*:?[-=+]{2}[-=+:]*[\s|]*")
 """A line between a header and its rows, as markdown and terminals draw it."""
 _NO = frozenset(["n", "no", "false", "f", "0", "nein", "non", "not", "notnull", "required", "mandatory", "nonnull"])
-_TARGET = re.compile(r"^(?:(?P<schema>[^.\s()]+)\.)?(?P<table>[^.()]+?)\s*(?:\.|\(\s*)(?P<column>[^.()]+?)\s*\)?$")
+_TARGET = re.compile(r"^(?:(?P<schema>[^.\s()]+)\.)?(?P<table>[^.()]+)[.(](?P<column>[^.()]+)\)?$")
 _HEADER_ROWS = 10
 """A title and a date may stand above the header; further down none is looked for."""
 
@@ -246,9 +246,9 @@ class _Reader:
 
     def _reference(self, table: DraftTable, name: str, target: str, line: int) -> None:
         match = _TARGET.match(target)
-        if match:
-            schema = match["schema"] or table.schema
-            table.add_foreign_key(ForeignKey((name,), match["table"], (match["column"],), schema))
+        other, column = (match["table"].strip(), match["column"].strip()) if match else ("", "")
+        if match and other and column:
+            table.add_foreign_key(ForeignKey((name,), other, (column,), match["schema"] or table.schema))
         elif _reduce(target) not in _YES | _NO:
             self._problem(f"the foreign key {target!r} is neither table.column nor table(column)", line)
 
