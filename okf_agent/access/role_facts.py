@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -88,7 +88,7 @@ class Facts:
     allowed: tuple[str, ...] = ()
     """Signatures of the functions allowed by name."""
     hidden: tuple[HiddenTable, ...] = ()
-    unmatched: tuple[str, ...] = field(default=())
+    unmatched: tuple[str, ...] = ()
     """Entries of `hide` that name nothing in this database."""
 
 

@@ -16,6 +16,7 @@ from okf_compiler.errors import UserError
 
 RECOVERY_SECONDS = 30
 """How long a server that recovers from a crash is waited for."""
+ADMIN_USER = "POSTGRES_USER"
 ADMIN_PASSWORD = "POSTGRES_PASSWORD"
 AGENT_PASSWORD = "AGENT_DB_PASSWORD"
 

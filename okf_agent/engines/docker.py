@@ -14,7 +14,7 @@ from collections.abc import Collection
 import psycopg
 
 from okf_agent.engines import Progress, Server
-from okf_agent.engines.connection import ADMIN_PASSWORD, AGENT_PASSWORD, explain
+from okf_agent.engines.connection import ADMIN_PASSWORD, ADMIN_USER, AGENT_PASSWORD, explain
 from okf_agent.engines.server import describe
 from okf_compiler.errors import UserError
 from okf_compiler.postgres import CONNECT_TIMEOUT_S
@@ -26,7 +26,7 @@ DATABASES = (
 )  # fmt: skip
 WAIT_SECONDS = 30 * 60
 COMPOSE = ("docker", "compose", "up", "--detach")
-SECRETS = ("POSTGRES_USER", ADMIN_PASSWORD, AGENT_PASSWORD)
+SECRETS = (ADMIN_USER, ADMIN_PASSWORD, AGENT_PASSWORD)
 
 
 def start(settings: Settings, progress: Progress) -> Server:

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from okf_agent.engines import Server
-from okf_agent.engines.connection import ADMIN_PASSWORD, AGENT_PASSWORD, connect_admin
+from okf_agent.engines.connection import ADMIN_PASSWORD, ADMIN_USER, AGENT_PASSWORD, connect_admin
 from okf_compiler.settings import DatabaseSection
 
 PLACE_VARIABLES = ("PGSERVICE", "PGHOST", "PGHOSTADDR", "PGPORT")
@@ -39,14 +39,15 @@ def place(section: DatabaseSection) -> dict[str, Any]:
 
 def describe(engine: str, where: dict[str, Any], agent_user: str) -> Server:
     """A server at `where` with the users and passwords of the environment."""
-    admin = os.environ.get("POSTGRES_USER")
+    admin = os.environ.get(ADMIN_USER)
     return Server(
         engine,
-        {**where, **_login(admin, ADMIN_PASSWORD)} if admin else None,
-        {**where, **_login(agent_user, AGENT_PASSWORD)},
+        {**where, **login(admin, ADMIN_PASSWORD)} if admin else None,
+        {**where, **login(agent_user, AGENT_PASSWORD)},
     )
 
 
-def _login(user: str, variable: str) -> dict[str, Any]:
+def login(user: str, variable: str) -> dict[str, Any]:
+    """A user with the password that an environment variable has; without one, libpq's password file may have it."""
     password = os.environ.get(variable)
     return {"user": user, "password": password} if password else {"user": user}

@@ -11,7 +11,7 @@ from okf_agent.prompts import framing
 
 MOST = 100
 """Values in one answer, by the protocol."""
-RULES = ("rule", "first", "second")
+RULE_ARGUMENTS = ("rule", "first", "second")
 """Arguments of prompts that are a rule's title."""
 
 
@@ -44,6 +44,6 @@ def _values(
     if template:  # an address has the file's name, a prompt the title
         folder = {"table": "tables/", "rule": "knowledge/"}.get(argument, "")
         return [concept.id.removeprefix(folder) for concept in concepts if folder and concept.id.startswith(folder)]
-    if argument in RULES:
+    if argument in RULE_ARGUMENTS:
         return [framing.one_line(concept.title) for concept in concepts if not concept.is_table]
     return []

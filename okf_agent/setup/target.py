@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 
 from okf_agent.config import Config
-from okf_agent.engines.connection import MissingDatabase, explain
-from okf_agent.engines.server import PLACE_VARIABLES, place
+from okf_agent.engines.connection import ADMIN_PASSWORD, ADMIN_USER, AGENT_PASSWORD, MissingDatabase, explain
+from okf_agent.engines.server import PLACE_VARIABLES, login, place
 from okf_compiler.connections import parse_url
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.postgres import connect
@@ -95,10 +95,8 @@ _PLACES = {"host": "PGHOST", "port": "PGPORT", "hostaddr": "PGHOSTADDR", "servic
 
 def _configured_login(config: Config) -> dict[str, Any]:
     """The administrator if `.env` has one, else the agent's role."""
-    admin = os.environ.get("POSTGRES_USER")
-    user, secret = (admin, "POSTGRES_PASSWORD") if admin else (config.settings.database.agent_user, "AGENT_DB_PASSWORD")
-    password = os.environ.get(secret)
-    return {"user": user, "password": password} if password else {"user": user}
+    admin = os.environ.get(ADMIN_USER)
+    return login(admin, ADMIN_PASSWORD) if admin else login(config.settings.database.agent_user, AGENT_PASSWORD)
 
 
 def _checked(name: str) -> str:
@@ -139,7 +137,7 @@ def reach(target: Target) -> Reached:
 
 def _explained(target: Target, message: str) -> UserError:
     user = target.params.get("user") or os.environ.get("PGUSER") or "you"
-    secret = "POSTGRES_PASSWORD" if user == os.environ.get("POSTGRES_USER") else "AGENT_DB_PASSWORD"
+    secret = ADMIN_PASSWORD if user == os.environ.get(ADMIN_USER) else AGENT_PASSWORD
     told = explain(message, {**target.params, "user": user}, target.name, secret)
     if isinstance(told, MissingDatabase):
         return UserError(f"{told}{_near(target)}")
