@@ -54,11 +54,11 @@ def hold(suite: Suite, say: Say) -> None:
     changed = differences(suite)
     if changed and suite.own:
         say(
-            f"{suite.name} was changed since it was last run here: {'; '.join(changed)}. That is all right; its "
+            f"{suite.name} was changed since it was last run here: {', '.join(changed)}. That is all right; its "
             "figures are of other questions or data than earlier ones."
         )
     elif changed:
-        listed = "\n  ".join(changed)
+        listed = "\n  ".join(f"{name} {how}" for name, how in changed.items())
         remedy = "Bring back the files as they are published."
         if suite.pins_file:
             remedy = f"Bring back the files as they were, or delete {suite.pins_file} to go on with these."
@@ -67,16 +67,16 @@ def hold(suite: Suite, say: Say) -> None:
         _keep(suite, suite.pins_file)
 
 
-def differences(suite: Suite) -> tuple[str, ...]:
-    """The inputs that are not what was pinned, in words; () where all are."""
-    found = []
+def differences(suite: Suite) -> dict[str, str]:
+    """The inputs that are not what was pinned, each with what is the matter, in words."""
+    found = {}
     for name, sha256 in suite.pins.items():
         path = suite.files.get(name)
         if path is None:
-            found.append(f"{name} is missing")
+            found[name] = "is missing"
         elif digest(path) != sha256:
-            found.append(f"{name} has another content than the one pinned")
-    return tuple(found)
+            found[name] = "has another content than the one pinned"
+    return found
 
 
 def _keep(suite: Suite, file: Path) -> None:

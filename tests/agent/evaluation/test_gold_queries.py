@@ -95,7 +95,7 @@ def test_gold_is_right_against_itself(everything: dict[str, Loaded], name: str, 
 @pytest.mark.parametrize("name", ["bird-superhero", "defog", "shop"])
 def test_inputs_and_rows_are_as_pinned(everything: dict[str, Loaded], name: str) -> None:
     suite = everything[name].suite
-    assert suite.pins and pins.differences(suite) == ()
+    assert suite.pins and pins.differences(suite) == {}
     assert suite.row_counts.keys() == {each.name for each in suite.databases}
     for database in everything[name].databases.values():
         assert databases.check_rows(suite, database) == ()
