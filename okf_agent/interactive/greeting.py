@@ -47,7 +47,7 @@ def greeting(config: Config, database: str, bundle: Path, mode: str, model: str,
     content = _bundle(bundle)
     size = f" ({len(content.tables)} tables, {len(content.rules)} rules)" if content else ""
     yield _fitting(f"{database}{size}, read by {mode}, answered by {model}.", width)
-    yield _fitting("Ask in plain language; /help lists commands, Ctrl-D leaves. For example:", width)
+    yield _fitting("Ask in plain language; /save FILE keeps rows, /help lists more, Ctrl-D leaves.", width)
     yield from (_fitting(f"  {question}", width) for question in examples(config, database, bundle, width - 2))
 
 
@@ -63,11 +63,17 @@ def examples(config: Config, database: str, bundle: Path, width: int = 10_000) -
 
 
 def _made(bundle: Path) -> Iterator[str]:
-    """Questions from rule titles, those that can be computed first; from tables where there is no rule."""
+    """Questions from rule titles, those that can be computed first; from tables where there is no rule.
+
+    A business rule may be about things or about an amount, so its question is right for both.
+    """
     content = _bundle(bundle)
     if content is None:
         return
-    for kind, text in ((CALCULATION, "What is the {} over all data?"), (BUSINESS_RULE, "How many fit the rule {}?")):
+    for kind, text in (
+        (CALCULATION, "What is the {} over all data?"),
+        (BUSINESS_RULE, "What counts as {}, in numbers?"),
+    ):
         yield from (text.format(rule.title) for rule in content.rules if rule.type == kind)
     yield from (f"How many rows has {table.title}?" for table in content.tables)
 

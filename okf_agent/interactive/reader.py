@@ -37,10 +37,16 @@ class Plain:
 
     def read(self, prompt: str, default: str = "") -> str:
         del default  # there is nothing to edit it with
-        line = input(prompt)
+        line = self._line(prompt)
         while line.endswith("\\"):
-            line = line[:-1] + "\n" + input("... ")
+            line = line[:-1] + "\n" + self._line("... ")
         return line
+
+    def _line(self, prompt: str) -> str:
+        """A line; who types it sees the prompt, and standard output holds answers alone."""
+        if sys.stdin.isatty():
+            print(prompt, end="", file=sys.stderr, flush=True)
+        return input()
 
 
 def _private(history: Path) -> Path | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -28,6 +30,9 @@ from okf_compiler.inert import inert, inert_lines
 PIPE_WIDTH = 200
 """Columns where no terminal says how many: what reads a pipe breaks lines itself."""
 
+SIGN_OF_LIFE_S = 20.0
+"""Seconds without a line after which one says, where no terminal shows a spinner, what is still going on."""
+
 
 def console(stream: TextIO) -> Console:
     """A console on standard output or standard error."""
@@ -36,13 +41,16 @@ def console(stream: TextIO) -> Console:
 
 
 class Progress:
-    """Prints a run's events as they happen; while the model or a tool works, under a spinner. Use it in a `with`."""
+    """Prints a run's events as they happen; while the model or a tool works, under a spinner at a terminal, else with
+    a line now and then. Use it in a `with`.
+    """
 
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
         """`quiet` prints nothing."""
         self.console = console
         self.quiet = quiet
         self._spinner: Status | None = None
+        self._signs: _SignsOfLife | None = None
         self._arguments: Mapping[str, Any] = {}
 
     def __enter__(self) -> Progress:
@@ -51,6 +59,8 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._spinner:
             self._spinner.stop()
+        if self._signs:
+            self._signs.stop()
 
     def say(self, line: str) -> None:
         """One line, about something that is being got ready or that is worth knowing."""
@@ -78,7 +88,11 @@ class Progress:
                 self.say(f"Stopping: {ENDS.get(reason, reason)}. Asking for the best answer so far.")
 
     def wait(self, doing: str) -> None:
+        """Say that something goes on, until the next thing does."""
         if not self.console.is_terminal:
+            if self._signs is None:
+                self._signs = _SignsOfLife(self.say)
+            self._signs.begin(doing)
             return
         if self._spinner is None:
             plain = self.console.options.ascii_only
@@ -94,6 +108,36 @@ class Progress:
 
     def _room(self, taken: int) -> int:
         return max(20, min(self.console.width, 200) - taken)
+
+
+class _SignsOfLife:
+    """Says every SIGN_OF_LIFE_S what is going on, and since when, from a thread of its own."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._began = ("", 0.0)
+        self._moved = threading.Event()
+        self._over = False
+        self._thread = threading.Thread(target=self._watch, name="signs-of-life", daemon=True)
+
+    def begin(self, doing: str) -> None:
+        self._began = (doing, time.monotonic())
+        self._moved.set()
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._over = True
+        self._moved.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over:
+            if self._moved.wait(SIGN_OF_LIFE_S):
+                self._moved.clear()
+                continue
+            doing, since = self._began
+            self._say(f"{doing} ({time.monotonic() - since:.0f} s so far)")
 
 
 def _gist(event: ToolFinished, arguments: Mapping[str, Any]) -> str:
