@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from okf_agent.commands.options import configured, model_option
+from okf_agent.commands.options import configured, model_option, say
 from okf_compiler.options import config_given
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def init(
     asking = sys.stdin.isatty() and sys.stdout.isatty()
     wanted = InitOptions(file.resolve(), name, url, changes)
     done = initialise(config, wanted, click.echo, lambda text: yes or (asking and click.confirm(text)))
-    if not done.ready:
+    if done.todo:
+        say(f"Questions cannot be asked yet: {done.todo}")
         sys.exit(1)
     sys.exit(0 if no_question else _first_question(done, question, model, yes, asking))
 

@@ -52,8 +52,8 @@ class Done:
 
     config: Config
     name: str
-    ready: bool
-    """Whether questions can be asked; else the role is missing, and what to do has been said."""
+    todo: str
+    """What is to be done before questions can be asked; "" if they can."""
     example: str
     """A first question that fits."""
 
@@ -97,7 +97,7 @@ def initialise(config: Config, wanted: InitOptions, say: Say, ask: Ask) -> Done:
         say(f"   {line}")
     _name_gaps(gaps(report.database, labels), say)
     say(f"   by hand, after every edit: okf-compiler compile {shlex.quote(goal.name)}")
-    return Done(config, goal.name, granted.ready, _example(database))
+    return Done(config, goal.name, granted.todo, _example(database))
 
 
 def _refuse_documents(config: Config, name: str) -> None:

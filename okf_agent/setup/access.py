@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from okf_agent.access import role
-from okf_agent.access.rights import unsafe_role
+from okf_agent.access.rights import examine_agent, unsafe_role
 from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import AGENT_PASSWORD, connect_admin, connect_agent
@@ -23,10 +23,10 @@ PASSWORD_BYTES = 24
 class Access:
     """Who reads the database from now on."""
 
-    ready: bool
-    """Whether it is the role for questions; else it is whoever connected, for the catalogue alone."""
     user: str
     params: Mapping[str, Any] = field(repr=False)
+    todo: str = ""
+    """What is to be done before questions can be asked; then this is whoever connected, for the catalogue alone."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,22 @@ def settle(config: Config, reached: Reached, person: Person) -> Access:
     """
     agent, name = config.settings.database.agent_user, reached.target.name
     if reached.user == agent:
-        trouble = _trouble(_server(reached, agent, _password(reached)), config, name)
-        says = f"{trouble}; `okf-agent doctor {name}` shows it all" if trouble else "it can read, and nothing more"
-        return _as_connected(reached, says, not trouble, person)
+        server = _server(reached, agent, _password(reached))
+        if trouble := _trouble(server, config, name):
+            another = f"okf-agent init {name} --set database.agent_user=NAME"
+            todo = f"of {agent}, {trouble}. `okf-agent doctor {name}` shows it all. Name another role: {another}"
+            return _as_connected(reached, trouble, person, todo)
+        return _as_connected(reached, _what_it_can(server, config, name), person)
     server = _server(reached, agent, os.environ.get(AGENT_PASSWORD))
     exists = _exists(server, name, agent)
     trouble = _trouble(server, config, name) if exists else "there is no such role yet"
     if not trouble:
-        person.say("   it can read, and nothing more")
-        return Access(True, agent, server.agent)
-    if not reached.may_make_roles and not _trouble(_server(reached, reached.user, _password(reached)), config, name):
-        says = f"{reached.user} can read and nothing more, so questions are asked as {reached.user}"
-        return _as_connected(reached, says, True, person)
+        person.say(f"   {_what_it_can(server, config, name)}")
+        return Access(agent, server.agent)
+    as_connected = _server(reached, reached.user, _password(reached))
+    if not reached.may_make_roles and not _trouble(as_connected, config, name):
+        says = f"questions are asked as {reached.user}: {_what_it_can(as_connected, config, name)}"
+        return _as_connected(reached, says, person)
     if exists and "password" in trouble:
         raise UserError(
             f"There is a role {agent} on this server already, and {trouble}.\nPut its password into .env as "
@@ -70,14 +74,16 @@ def settle(config: Config, reached: Reached, person: Person) -> Access:
         person.say(f"     {statement}")
     if reached.may_make_roles and person.ask(f"Run this as {reached.user} now?"):
         return _make(config, server, reached, exists, person)
-    person.say(
-        f"   Not done. Run this again with --yes as someone who may, or let a DBA run it (`okf-agent prepare {name} "
-        f"--print-sql` prints it), with its password in .env as {AGENT_PASSWORD}; then `okf-agent init {name}`."
+    person.say("   not done; what comes next needs no role")
+    todo = (
+        f"the role {agent} is still to be made. Run the same again with --yes, as someone who may make roles; or let a "
+        f"DBA run what `okf-agent prepare {name} --print-sql` prints, put the role's password into .env as "
+        f"{AGENT_PASSWORD}, then: okf-agent init {name}"
     )
-    return Access(False, agent, reached.params)
+    return Access(agent, reached.params, todo)
 
 
-def _as_connected(reached: Reached, says: str, ready: bool, person: Person) -> Access:
+def _as_connected(reached: Reached, says: str, person: Person, todo: str = "") -> Access:
     """The login of the connection is the one for questions."""
     password = _password(reached)
     other = os.environ.get(AGENT_PASSWORD)
@@ -86,7 +92,7 @@ def _as_connected(reached: Reached, says: str, ready: bool, person: Person) -> A
     person.say(f"   {says}")
     if password:
         person.keep(password)
-    return Access(ready, reached.user, reached.params)
+    return Access(reached.user, reached.params, todo)
 
 
 def _make(config: Config, server: Server, reached: Reached, exists: bool, person: Person) -> Access:
@@ -104,8 +110,16 @@ def _make(config: Config, server: Server, reached: Reached, exists: bool, person
             f"Still, {trouble}. What was refused to {reached.user} needs a superuser or the owner of the tables: let "
             f"one run the above, then `okf-agent init {name}`. `okf-agent doctor {name}` shows what the role can do."
         )
-    person.say("   made; it can read, and nothing more")
-    return Access(True, agent, server.agent)
+    person.say(f"   made; {_what_it_can(server, config, name)}")
+    return Access(agent, server.agent)
+
+
+def _what_it_can(server: Server, config: Config, name: str) -> str:
+    """What is to be known of a role that questions can be asked as; `okf-agent doctor` says the same at length."""
+    more = [finding.check for finding in examine_agent(server, name, config) if finding.level == "yellow"]
+    if not more:
+        return "it can read, and nothing more"
+    return f"it can read, and write nothing; `okf-agent doctor {name}` has a note on: {', '.join(more)}"
 
 
 def _trouble(server: Server, config: Config, name: str) -> str:

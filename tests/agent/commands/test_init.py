@@ -114,6 +114,7 @@ def test_without_consent_the_statements_are_shown_and_all_else_is_done(gym: Gym)
     assert 'GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO "gym_keeper"' in result.stdout
     assert "FROM PUBLIC" not in result.stdout
     assert "okf-agent prepare gym --print-sql" in result.stdout
+    assert "Questions cannot be asked yet: the role gym_keeper is still to be made." in result.stderr
     assert not gym.has_role("gym_keeper")
     assert (root / "bundles" / "compiled" / "gym" / "tables" / "visits.md").is_file()
 
@@ -185,7 +186,15 @@ def test_a_second_time_changes_nothing_that_was_edited(gym: Gym, ready: Path) ->
     assert result.returncode == 0, result.stderr
     assert [file.read_bytes() for file in kept] == before
     assert "dictionary.csv is kept as it is; not in it: visits.note" in result.stdout
-    assert "it can read, and nothing more" in result.stdout
+    told = [
+        json.loads(line)
+        for line in run_inside("doctor", "gym", "--model", "local", "--json", cwd=ready).stdout.splitlines()
+    ]
+    notes = [
+        f["check"] for f in told if f["level"] == "yellow" and not f["check"].startswith(("attack", "model", "bundles"))
+    ]
+    said = f"`okf-agent doctor gym` has a note on: {', '.join(notes)}\n" if notes else "it can read, and nothing more\n"
+    assert said in result.stdout
     assert not [word for word in NEVER if word in result.stdout]
     assert "visits.amt" in (ready / "said.txt").read_text("utf-8") and "visits.amt" not in result.stdout
     assert "Euros paid" in (ready / "bundles/compiled/gym/tables/visits.md").read_text("utf-8")
@@ -289,7 +298,7 @@ def test_at_a_terminal_it_asks_first(gym: Gym) -> None:
                           encoding="utf-8", dimensions=(50, 200))  # fmt: skip
     child.expect(r"Run this as gym_boss now\? \[y/N\]")
     child.sendline("n")
-    child.expect("Not done.")
+    child.expect("not done;")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 1
