@@ -19,7 +19,7 @@ from okf_agent.engines.connection import where_of
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
 from okf_compiler.documents import Documents, find_documents, list_databases
-from okf_compiler.errors import UserError
+from okf_compiler.errors import UserError, near_names
 
 Say = Callable[[str], None]
 """Told one line about each thing that is done, and nothing about what was there already."""
@@ -121,8 +121,11 @@ def configured_parameters(name: str, file: Path | None = None, changes: Sequence
     config = load_config(file=file, changes=changes)
     server = reach(config)
     told: list[str] = []
-    if not load_content(config, server, name, list_databases(config.settings).get(name), told.append):
-        raise UserError(f"{told[-1]}\nOr name a database with --from postgresql://…")
+    known = list_databases(config.settings)
+    if not load_content(config, server, name, known.get(name), told.append):
+        near = [] if name in known else near_names(name, known, 1)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        raise UserError(f"{told[-1]}\n{meant}Or name a database with --from postgresql://…")
     return server.agent
 
 

@@ -175,7 +175,8 @@ def _settled(folder: Path, read: Callable[[], _T]) -> _T:
                 after = folder.stat()
         except FileNotFoundError:
             if not folder.exists() and not swap.unfinished(folder):
-                raise UserError(f"There is no bundle in {folder}. Compile one: okf-compiler compile all.") from None
+                remedy = "`okf-compiler compile all` makes them."
+                raise UserError(f"There is no bundle in {folder}. {remedy}", status=2) from None
             continue
         except OSError as error:
             raise UserError(f"The bundle in {folder} cannot be read: {error}.") from None

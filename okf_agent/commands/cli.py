@@ -17,15 +17,11 @@ from okf_agent.commands.options import (
     chart_option,
     complete,
     configured,
-    db_option,
     json_option,
-    knowledge_option,
-    model_option,
-    raw_option,
+    question_options,
     say,
     unsafe_option,
     with_knowledge,
-    without_option,
 )
 from okf_agent.commands.runs import runs
 from okf_agent.commands.server import doctor, prepare, stop
@@ -50,12 +46,7 @@ def main() -> None:
 
 @click.group(invoke_without_command=True, context_settings=HELP)
 @click.version_option(package_name="okf-sql-agent")
-@db_option
-@knowledge_option
-@raw_option
-@without_option
-@model_option
-@bundle_option
+@question_options
 @unsafe_option
 @chart_option
 @click.pass_context
@@ -79,12 +70,7 @@ def commands(context: click.Context, /, **options: Any) -> None:
 @commands.command(cls=JsonCommand)
 @click.argument("question", required=False)
 @click.option("--task", metavar="ID", shell_complete=complete("tasks"), help="Ask the question of this task.")
-@db_option
-@knowledge_option
-@raw_option
-@without_option
-@model_option
-@bundle_option
+@question_options
 @click.option("--compare", is_flag=True, help="Ask with the bundle and with the documents pasted; show both.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the answer alone.")
 @json_option

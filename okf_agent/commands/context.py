@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from okf_agent.commands.options import (
-    bundle_option,
     configured,
-    db_option,
     json_option,
-    knowledge_option,
-    model_option,
     print_json,
-    raw_option,
+    question_options,
     say,
     with_knowledge,
-    without_option,
 )
 from okf_agent.results.one_object import JsonCommand, OneObject
 from okf_compiler.inert import inert_lines
@@ -32,12 +27,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=JsonCommand)
 @click.argument("question", required=False, default="")
-@db_option
-@knowledge_option
-@raw_option
-@without_option
-@model_option
-@bundle_option
+@question_options
 @json_option
 def context(
     question: str, db: str | None, model: str | None, bundle: Path | None, as_json: bool, without: str, **options: Any

@@ -91,6 +91,15 @@ model_option = click.option(
 bundle_option = click.option(
     "--bundle", type=click.Path(path_type=Path), metavar="DIR", help="Read this bundle instead of the compiled one."
 )
+
+
+def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What a question is asked of and with: the prompt, `ask` and `context` take the same."""
+    for option in (bundle_option, model_option, without_option, raw_option, knowledge_option, db_option):
+        command = option(command)
+    return command
+
+
 chart_option = click.option(
     "--chart/--no-chart", default=None, help="Draw the rows always, or never; without: where it helps."
 )

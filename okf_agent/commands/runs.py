@@ -164,12 +164,13 @@ def _steps_file(folder: Path, run_id: str) -> Path:
     """
     from okf_compiler.errors import UserError
 
-    files = [file for file in sorted((folder / "steps").glob("*.jsonl")) if run_id in file.stem]
-    if run_id == "last" and not files:
-        files = sorted((folder / "steps").glob("*.jsonl"))[-1:]
+    known = sorted((folder / "steps").glob("*.jsonl"))
+    if not known:
+        raise UserError(f"There are no steps of runs in {folder / 'steps'}. `okf-agent ask` makes a run.")
+    files = known[-1:] if run_id == "last" else [file for file in known if run_id in file.stem]
     if len(files) != 1:
         raise UserError(
-            f"{len(files) or 'No'} runs in {folder / 'steps'} have {run_id!r} in their id; give the whole id."
+            f"{len(files) or 'No'} runs in {folder / 'steps'} have {run_id!r} in their id. `okf-agent runs` lists them."
         )
     return files[0]
 
