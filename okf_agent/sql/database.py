@@ -230,7 +230,10 @@ class Database:
 
     @contextlib.contextmanager
     def _errors(self, sql: str, seconds: float) -> Iterator[None]:
-        """What goes wrong inside, as a QueryError."""
+        """What goes wrong inside, as a QueryError.
+
+        It stands around the transaction: what explains an error asks the catalogue on the session that is free again.
+        """
         try:
             yield
         except Stopped as stop:

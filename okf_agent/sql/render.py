@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,26 +42,18 @@ def shown_rows(result: QueryResult) -> str:
     return f"{count:,} of {total} rows"
 
 
-def table(result: QueryResult) -> Table:
-    """A table for a terminal. Cells are plain text: markup, escape sequences and direction marks are inert."""
-    grid = Table(caption=None, show_lines=False)
-    for name, kind in zip(result.columns, result.types, strict=True):
-        justify = "right" if is_number_type(kind) else "left"
-        grid.add_column(Text(inert(name)), justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for r, row in enumerate(result.rows):
-        grid.add_row(*(_terminal_cell(cell, result.cut.cells.get((r, c))) for c, cell in enumerate(row)))
-    return grid
-
-
 def rows_view(result: QueryResult, width: int) -> Table:
-    """The rows for a terminal `width` cells wide: a table, or a line a cell where its columns would not fit."""
+    """The rows for a terminal `width` cells wide: a table, or a line a cell where its columns would not fit.
+
+    Cells are plain text: markup, escape sequences and direction marks are inert.
+    """
     cells = [[_terminal_cell(cell, result.cut.cells.get((r, c))) for c, cell in enumerate(row)]
              for r, row in enumerate(result.rows)]  # fmt: skip
     heads = [cell_len(inert(name)) for name in result.columns]
     columns = [[row[c].cell_len for row in cells] for c in range(len(heads))]
     least = [min(max([head, *lengths]), LEAST_WIDTH) for head, lengths in zip(heads, columns, strict=True)]
     if sum(least) + 3 * len(least) + 1 <= width or not result.rows:
-        return table(result)
+        return _table(result, cells)
     grid = Table(show_header=False, show_lines=False)
     grid.add_column(overflow="fold", max_width=max(10, width // 3))
     grid.add_column(overflow="fold")
@@ -69,6 +62,16 @@ def rows_view(result: QueryResult, width: int) -> Table:
         for name, cell in zip(result.columns, row, strict=True):
             grid.add_row(Text(inert(name), "dim"), cell)
         grid.add_section()
+    return grid
+
+
+def _table(result: QueryResult, cells: Sequence[Sequence[Text]]) -> Table:
+    grid = Table(caption=None, show_lines=False)
+    for name, kind in zip(result.columns, result.types, strict=True):
+        justify = "right" if is_number_type(kind) else "left"
+        grid.add_column(Text(inert(name)), justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for row in cells:
+        grid.add_row(*row)
     return grid
 
 

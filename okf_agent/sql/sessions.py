@@ -75,22 +75,14 @@ class Sessions:
 
     def _begin(self, watch: Watch, seconds: float) -> Session:
         """A session whose transaction has begun; a connection lost since the last query is replaced."""
-        begin = "BEGIN READ ONLY; SET LOCAL standard_conforming_strings = on"
         while True:
             with self._lock:
                 session = self._idle.pop() if self._idle else None
             fresh = session is None
             session = session or self._connect(watch)
             session.watch = watch
-            timeout = round(seconds * 1000) + 1000  # ours comes first, and says so; this one outlives us
-            # The server's may be shorter, never longer; the one that the role has for queries is not for exports.
-            usual = self._usual_s
-            lifted = seconds > usual and session.server_timeout_ms == round(usual * 1000)
-            ours = lifted or not 0 < session.server_timeout_ms <= timeout
-            limit = f"; SET LOCAL statement_timeout = {timeout}" if ours else ""
-            path = f"; SET LOCAL search_path = {session.search_path}" if session.search_path else ""
             try:
-                session.execute(begin + limit + path)
+                session.execute(self._opening(session, seconds))
                 return session
             except psycopg.OperationalError:
                 session.give_up()
@@ -99,6 +91,18 @@ class Sessions:
             except BaseException:
                 session.give_up()
                 raise
+
+    def _opening(self, session: Session, seconds: float) -> str:
+        """The statements that begin a transaction which may take so many seconds."""
+        begin = "BEGIN READ ONLY; SET LOCAL standard_conforming_strings = on"
+        timeout = round(seconds * 1000) + 1000  # ours comes first, and says so; this one outlives us
+        # The server's may be shorter, never longer; the one that the role has for queries is not for exports.
+        lifted = seconds > self._usual_s and session.server_timeout_ms == round(self._usual_s * 1000)
+        if lifted or not 0 < session.server_timeout_ms <= timeout:
+            begin += f"; SET LOCAL statement_timeout = {timeout}"
+        if session.search_path:
+            begin += f"; SET LOCAL search_path = {session.search_path}"
+        return begin
 
     def _connect(self, watch: Watch) -> Session:
         """A new session. A server that answered before, or is starting, is waited for a little."""

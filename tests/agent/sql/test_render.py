@@ -45,7 +45,7 @@ def result(
 
 def printed(shown: QueryResult) -> str:
     console = Console(width=200, file=io.StringIO(), force_terminal=False, color_system=None)
-    console.print(render.table(shown))
+    console.print(render.rows_view(shown, console.width))
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue()
