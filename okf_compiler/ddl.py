@@ -13,6 +13,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from okf_compiler.ddl_parts import Parts, read_column, read_constraint, stored_name
 from okf_compiler.model import Column, ForeignKey, Table
 
 # sqlglot logs what it cannot parse; here that is reported as a problem with its line instead.
@@ -55,7 +56,7 @@ def parse_create_table(sql: str) -> tuple[Table | None, list[Unread]]:
     unread = [] if closed else [Unread(tokens[-1].line, "the statement's bracket is never closed")]
     unread += _leftovers(sql, tokens, end)
     segments = _segments(tokens[start + 1 : end])
-    parts = _Parts()
+    parts = Parts()
     others = [s for s in segments if not _read_simple(sql, s, parts) and not _read_simple_key(s, parts)]
     target = _read_others(sql, tokens[:start], others, parts, unread) if segments else None
     if target is None:
@@ -65,7 +66,7 @@ def parse_create_table(sql: str) -> tuple[Table | None, list[Unread]]:
     return _table(target, parts), unread
 
 
-def _twice(sql: str, parts: _Parts) -> Iterator[Unread]:
+def _twice(sql: str, parts: Parts) -> Iterator[Unread]:
     """Take away columns whose name an earlier one has: a table has no two, so one of them is a mistake."""
     names: set[str] = set()
     for start in sorted(parts.columns):
@@ -121,19 +122,7 @@ def _parse(tokens: list[Token], sql: str) -> exp.Schema | None:
     return None
 
 
-class _Parts:
-    """Columns and constraints, collected while the segments of a table are read."""
-
-    def __init__(self) -> None:
-        self.columns: dict[int, Column] = {}
-        """By where they stand in the text."""
-        self.primary: tuple[str, ...] = ()
-        self.foreign: list[ForeignKey] = []
-        self.unique: list[tuple[str, ...]] = []
-        self.checks: list[str] = []
-
-
-def _read_simple(sql: str, segment: list[Token], parts: _Parts) -> bool:
+def _read_simple(sql: str, segment: list[Token], parts: Parts) -> bool:
     """Read a column that has a name, a type, whether it may be null and a default; False if it is anything else.
 
     Nine columns in ten are like that, and giving each to the parser would double the time of a compile.
@@ -149,7 +138,7 @@ def _read_simple(sql: str, segment: list[Token], parts: _Parts) -> bool:
     return True
 
 
-def _read_simple_key(segment: list[Token], parts: _Parts) -> bool:
+def _read_simple_key(segment: list[Token], parts: Parts) -> bool:
     """Read `PRIMARY KEY (a, b)` and `FOREIGN KEY (a) REFERENCES t(b)` of plain names; False if it is anything else."""
     words = [token.text.upper() for token in segment]
     names, end = _name_list(segment, 1)
@@ -198,7 +187,7 @@ def _simple_head(tokens: Sequence[Token]) -> exp.Expression | None:
 
 
 def _read_others(
-    sql: str, head: list[Token], segments: list[list[Token]], parts: _Parts, unread: list[Unread]
+    sql: str, head: list[Token], segments: list[list[Token]], parts: Parts, unread: list[Unread]
 ) -> exp.Expression | None:
     """Read constraints and the other columns; the table's name as parsed, None if `head` creates no table."""
     if not segments and (target := _simple_head(head)):
@@ -215,8 +204,8 @@ def _read_others(
         found = list(schema.expressions)
     for segment, part in zip(segments, found, strict=True):
         if isinstance(part, exp.ColumnDef) and part.kind is not None:
-            parts.columns[segment[0].start] = _column(part, _clauses(sql, segment), parts)
-        elif part is None or not _constraint(part, parts):
+            parts.columns[segment[0].start] = read_column(part, _clauses(sql, segment), parts)
+        elif part is None or not read_constraint(part, parts):
             text = " ".join(sql[segment[0].start : segment[-1].end + 1].split())
             unread.append(Unread(segment[0].line, f"cannot be read: {text[:80]}"))
     return schema.this if schema else None
@@ -245,12 +234,12 @@ def _clauses(sql: str, segment: Sequence[Token]) -> dict[str, str]:
     return {word: " ".join(sql[part[0].start : part[-1].end + 1].split()) for word, part in clauses.items()}
 
 
-def _table(target: exp.Expression, parts: _Parts) -> Table:
+def _table(target: exp.Expression, parts: Parts) -> Table:
     bare = Table(name="", columns=tuple(column for _, column in sorted(parts.columns.items())))
     primary = tuple(_own_name(bare, name) for name in parts.primary)
     return Table(
-        name=_name(target.this),
-        schema=_name(target.args["db"]) if target.args.get("db") else "public",
+        name=stored_name(target.this),
+        schema=stored_name(target.args["db"]) if target.args.get("db") else "public",
         columns=tuple(replace(c, nullable=c.nullable and c.name not in primary) for c in bare.columns),
         primary_key=primary,
         foreign_keys=tuple(
@@ -259,67 +248,6 @@ def _table(target: exp.Expression, parts: _Parts) -> Table:
         unique=tuple(tuple(_own_name(bare, c) for c in key) for key in parts.unique),
         checks=tuple(parts.checks),
     )
-
-
-def _column(part: exp.ColumnDef, clauses: dict[str, str], parts: _Parts) -> Column:
-    name = _name(part.this)
-    column = Column(name=name, type=clauses.get("", ""))
-    for constraint in part.constraints:
-        kind = constraint.kind
-        if isinstance(kind, exp.NotNullColumnConstraint):
-            column = replace(column, nullable=bool(kind.args.get("allow_null")))
-        elif isinstance(kind, exp.DefaultColumnConstraint):
-            text = clauses.get("DEFAULT", "")[len("DEFAULT") :].strip()
-            column = replace(column, default=text or kind.this.sql(dialect="postgres"))
-        elif isinstance(kind, exp.GeneratedAsIdentityColumnConstraint):
-            column = replace(column, generated="identity")
-        elif isinstance(kind, exp.ComputedColumnConstraint):
-            column = replace(column, generated=kind.this.sql(dialect="postgres"))
-        elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
-            parts.primary = (*parts.primary, name)
-        elif isinstance(kind, exp.UniqueColumnConstraint):
-            parts.unique.append((name,))
-        elif isinstance(kind, exp.CheckColumnConstraint):
-            parts.checks.append(kind.this.sql(dialect="postgres"))
-        elif isinstance(kind, exp.Reference):
-            parts.foreign.append(_foreign_key((name,), kind))
-    return column
-
-
-def _constraint(part: exp.Expression, parts: _Parts) -> bool:
-    """Read a table constraint; False if it is none."""
-    if isinstance(part, exp.Constraint):
-        return all(_constraint(inner, parts) for inner in part.expressions)
-    if isinstance(part, exp.PrimaryKey):
-        parts.primary = tuple(_name(e) for e in part.expressions)
-    elif isinstance(part, exp.ForeignKey):
-        parts.foreign.append(_foreign_key(tuple(_name(e) for e in part.expressions), part.args["reference"]))
-    elif isinstance(part, exp.UniqueColumnConstraint) and isinstance(part.this, exp.Schema):
-        parts.unique.append(tuple(_name(e) for e in part.this.expressions))
-    elif isinstance(part, exp.CheckColumnConstraint):
-        parts.checks.append(part.this.sql(dialect="postgres"))
-    else:
-        # EXCLUDE and LIKE say nothing that a concept shows; anything else is not SQL we know.
-        return isinstance(part, exp.ExcludeColumnConstraint | exp.LikeProperty)
-    return True
-
-
-def _foreign_key(columns: tuple[str, ...], reference: exp.Expression) -> ForeignKey:
-    target = reference.this
-    table = target.this if isinstance(target, exp.Schema) else target
-    return ForeignKey(
-        columns=columns,
-        ref_table=_name(table.this),
-        ref_columns=tuple(_name(e) for e in target.expressions) if isinstance(target, exp.Schema) else (),
-        ref_schema=_name(table.args["db"]) if table.args.get("db") else "public",
-    )
-
-
-def _name(node: exp.Expression) -> str:
-    """A name as PostgreSQL stores it: quoted as it stands, unquoted in lower case."""
-    while isinstance(node, exp.Ordered | exp.Column):
-        node = node.this
-    return str(node.name) if node.args.get("quoted") else str(node.name).lower()
 
 
 def _own_name(table: Table, name: str) -> str:

@@ -33,7 +33,8 @@ _IDENTIFIES = re.compile(
     re.IGNORECASE,
 )
 _EMPTY = re.compile(
-    r"(?:from|or|and|with|in|at|as)\b.*|(?:possible )?values?|column|field|number|code|text|(?<!\w)\w+_enum\b.*", re.IGNORECASE
+    r"(?:from|or|and|with|in|at|as)\b.*|(?:possible )?values?|column|field|number|code|text|(?<!\w)\w+_enum\b.*",
+    re.IGNORECASE,
 )
 """A phrase that says nothing without its column's name."""
 _OPEN_ENDED = re.compile(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from okf_compiler.linking.columns import Columns
 from okf_compiler.linking.infer import inferred
 from okf_compiler.linking.links import Link, Links, Target
-from okf_compiler.linking.profiles import Profiles
 from okf_compiler.linking.reach import reach
 from okf_compiler.linking.rule_names import spoken
 from okf_compiler.linking.stated import Names, dependencies, named_columns, named_rules
@@ -17,12 +17,12 @@ __all__ = ["Link", "Links", "Target", "link", "unlinked"]
 def link(database: Database) -> Links:
     """Every link that is stated, then those that can be inferred; a rule is linked to a target once."""
     words = vocabulary(database)
-    names, columns = spoken(database.rules), Names(database, words)
+    said, names = spoken(database.rules), Names(database, words)
     found: dict[tuple[str, Target], Link] = {}
-    for each in (*dependencies(database), *named_rules(database, names), *named_columns(database, columns)):
+    for each in (*dependencies(database), *named_rules(database, said), *named_columns(database, names)):
         found.setdefault((each.rule, each.target), each)
     stated = Links(tuple(found.values())).columns_of
-    for each in inferred(database, Profiles(database, words), stated, names, columns):
+    for each in inferred(database, Columns(database, words), stated, said, names):
         found.setdefault((each.rule, each.target), each)
     links = Links(tuple(found.values()))
     return Links(links.links, reach(database, links))

@@ -14,9 +14,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from okf_compiler.linking.columns import Columns, Described, begins
 from okf_compiler.linking.links import Link, Target
 from okf_compiler.linking.mentions import Mention, Phrases
-from okf_compiler.linking.profiles import Profile, Profiles, begins
 from okf_compiler.linking.rule_names import Named, Spoken, hide, without_brackets
 from okf_compiler.linking.words import level
 from okf_compiler.model import Database, Rule
@@ -46,56 +46,56 @@ ILLUSTRATION = "value_illustration"
 
 @dataclass(slots=True)
 class _Match:
-    profile: Profile
+    column: Described
     mention: Mention
     score: float
     by_value: bool
 
 
 def inferred(
-    database: Database, profiles: Profiles, stated: Mapping[str, Sequence[Link]], spoken: Spoken, names: Container[str]
+    database: Database, columns: Columns, stated: Mapping[str, Sequence[Link]], spoken: Spoken, names: Container[str]
 ) -> Iterator[Link]:
     """Links to the columns that the rules' phrases fit, besides those that are stated already.
 
     `names` are words that can only be columns' names: where they stand, nothing needs to be inferred.
     """
     illustrations = {rule.id for rule in database.rules if rule.type == ILLUSTRATION}
-    phrases = Phrases(profiles.words.split, names)
+    phrases = Phrases(columns.words.split, names)
     spelled = len(stated) > len(database.rules) / 2
     for rule in database.rules:
         known = stated.get(rule.id, ())
         accept = ACCEPT + KNOWN * bool(known) + SPELLED * spelled
-        reader = _Reader(rule, profiles, {link.target.table for link in known}, accept)
+        reader = _Reader(rule, columns, {link.target.table for link in known}, accept)
         hidden = [named for named in spoken[rule.id] if named.rule not in illustrations]
         found: dict[Target, _Match] = {}
-        for mention in _mentions(rule, bool(known), profiles, phrases, hidden):
+        for mention in _mentions(rule, bool(known), columns, phrases, hidden):
             match = reader.best(mention)
-            if match and (match.profile.target not in found or found[match.profile.target].score < match.score):
-                found[match.profile.target] = match
+            if match and (match.column.target not in found or found[match.column.target].score < match.score):
+                found[match.column.target] = match
         for target, match in found.items():
             yield Link(rule.id, target, "inferred", _evidence(match), round(min(match.score, 0.99), 2))
         if rule.type != ILLUSTRATION:
-            yield from _stored(rule, profiles)
+            yield from _stored(rule, columns)
 
 
 def _mentions(
-    rule: Rule, known: bool, profiles: Profiles, phrases: Phrases, hidden: Sequence[Named]
+    rule: Rule, known: bool, columns: Columns, phrases: Phrases, hidden: Sequence[Named]
 ) -> Iterator[Mention]:
     if rule.type == ILLUSTRATION:
         found = [] if known else phrases.find(rule.name, "title")
     else:
         found = phrases.find(hide(rule.definition, hidden), "definition")
     for mention in found:
-        if mention.text.lower() not in profiles.by_value:
+        if mention.text.lower() not in columns.by_value:
             yield mention
 
 
 class _Reader:
     """One rule, against the columns."""
 
-    def __init__(self, rule: Rule, profiles: Profiles, tables: set[str], accept: float) -> None:
+    def __init__(self, rule: Rule, columns: Columns, tables: set[str], accept: float) -> None:
         self._rule = rule
-        self._profiles = profiles
+        self._columns = columns
         self._tables = tables
         self._accept = accept
 
@@ -107,69 +107,69 @@ class _Reader:
     def best(self, mention: Mention) -> _Match | None:
         """The one column that the phrase fits well enough, and better than any other."""
         words = dict.fromkeys(mention.words)
-        begun = self._profiles.begun(mention.text)
+        begun = self._columns.begun(mention.text)
         if begun:
             return _Match(begun, mention, BEGUN, False)
-        candidates = self._profiles.having(words, mention.values)
-        matches = [m for profile in candidates if (m := self._match(mention, words, profile))]
+        candidates = self._columns.having(words, mention.values)
+        matches = [m for column in candidates if (m := self._match(mention, words, column))]
         matches.sort(key=lambda m: -m.score)
         if not matches or matches[0].score < self._accept:
             return None
         return matches[0] if len(matches) == 1 or matches[1].score < matches[0].score - CLOSE else None
 
-    def _match(self, mention: Mention, words: Mapping[str, None], profile: Profile) -> _Match | None:
-        by_value = any(value in profile.values for value in mention.values)
-        covered = self._profiles.covered(profile, words)
-        score = (covered * self._fitting([*words], profile)) ** 0.5 * (1 - CONTEXT)
+    def _match(self, mention: Mention, words: Mapping[str, None], column: Described) -> _Match | None:
+        by_value = any(value in column.values for value in mention.values)
+        covered = self._columns.covered(column, words)
+        score = (covered * self._fitting([*words], column)) ** 0.5 * (1 - CONTEXT)
         if len(words) == 1 and covered < 0.99:
             score *= ALONE
         if by_value:
             score += VALUE
-        elif mention.values and profile.values:
+        elif mention.values and column.values:
             score += NO_VALUE
-        if profile.target.table in self._tables:
+        if column.target.table in self._tables:
             score += TABLE
         if score + CONTEXT < self._accept - CLOSE:
             return None
-        return _Match(profile, mention, score + CONTEXT * self._context(profile), by_value)
+        return _Match(column, mention, score + CONTEXT * self._context(column), by_value)
 
-    def _fitting(self, words: Sequence[str], profile: Profile) -> float:
+    def _fitting(self, words: Sequence[str], column: Described) -> float:
         """The part of the phrase that the column's name and meaning cover."""
-        hits = [i for i, word in enumerate(words) if word in profile.name or word in profile.meaning]
+        hits = [i for i, word in enumerate(words) if word in column.name or word in column.meaning]
         if not hits:
             return 0.0
         total = matched = 0.0
         for i, word in enumerate(words):
-            weight = self._profiles.weight(word)
+            weight = self._columns.weight(word)
             total += weight * (BEFORE if i < hits[0] else AFTER if i > hits[-1] else 1.0)
             if i in hits:
                 matched += weight
         return matched / total
 
-    def _context(self, profile: Profile) -> float:
+    def _context(self, column: Described) -> float:
         """The part of the column's meaning and surroundings that the whole rule speaks of."""
-        weight = self._profiles.weight
-        total = sum(map(weight, profile.meaning))
-        return sum(weight(word) for word in profile.meaning if word in self._words) / total if total else 0.0
+        weight = self._columns.weight
+        total = sum(map(weight, column.meaning))
+        return sum(weight(word) for word in column.meaning if word in self._words) / total if total else 0.0
 
 
 def _evidence(match: _Match) -> str:
-    mention, profile = match.mention, match.profile
+    mention, column = match.mention, match.column
     if match.score == BEGUN and begins(mention.text):
         return f"`{mention.text}` in the {mention.place} begins as its name does"
-    named = all(word in profile.name for word in mention.words)
+    named = all(word in column.name for word in mention.words)
     evidence = f"`{mention.text}` in the {mention.place} fits its name" + ("" if named else " and meaning")
-    values = [value for value in mention.values if value in profile.values]
+    values = [value for value in mention.values if value in column.values]
     return evidence + (f", and it lists {' and '.join(repr(v) for v in values[:3])}" if values else "")
 
 
-def _stored(rule: Rule, profiles: Profiles) -> Iterator[Link]:
+def _stored(rule: Rule, columns: Columns) -> Iterator[Link]:
     """Columns whose name and meaning say that they hold what the rule computes: the title covers all of the name."""
     title = without_brackets(rule.name)
     words = dict.fromkeys(level(word.lower()) for word in _WORD.findall(title))
-    strong = [word for word in words if not profiles.is_weak(word)]
+    strong = [word for word in words if not columns.is_weak(word)]
     if len(words) < 2 or not strong:
         return
-    for profile in profiles.having(strong):
-        if profiles.covered(profile, words) > 0.85 and all(w in profile.name or w in profile.meaning for w in words):
-            yield Link(rule.id, profile.target, "stored", "its name and meaning are those of this rule", 0.9)
+    for column in columns.having(strong):
+        if columns.covered(column, words) > 0.85 and all(w in column.name or w in column.meaning for w in words):
+            yield Link(rule.id, column.target, "stored", "its name and meaning are those of this rule", 0.9)

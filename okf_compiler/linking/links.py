@@ -20,6 +20,11 @@ class Target:
     path: tuple[str, ...] = ()
     """Keys inside a JSON column."""
 
+    @property
+    def name(self) -> str:
+        """What a column or a field is called itself."""
+        return self.path[-1] if self.path else self.column
+
     def __str__(self) -> str:
         return self.rule or ".".join(part for part in (self.table, self.column, *self.path) if part)
 

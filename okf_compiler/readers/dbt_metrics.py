@@ -37,7 +37,7 @@ def add_metrics(layer: Layer, documents: Sequence[tuple[Place, Entry]]) -> None:
         place = Place(file, metric.line)
         computation = _Computation(layer, ids, over, place)
         computation.read(metric)
-        layer.add_rule(ids[metric["name"]], "metric", metric, computation.lines, computation.depends_on, place)
+        layer.add_rule(ids[metric["name"]], metric, computation.lines, place, computation.depends_on)
 
 
 class _Computation:

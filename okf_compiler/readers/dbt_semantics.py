@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,7 +147,7 @@ class Layer:
             time = (model.entry.get("defaults") or {}).get("agg_time_dimension")
             keys = [f"{e['name']}: {e.get('type')} entity, {e.get('expr') or e['name']}" for e in model.entities]
             lines = [f"model: {over}", *([f"agg_time_dimension: {time}"] if time else []), *keys]
-            self.add_rule(f"semantic_model.{model.name}", "semantic_model", model.entry, lines, [], model.place)
+            self.add_rule(f"semantic_model.{model.name}", model.entry, lines, model.place)
         for dimension in model.dimensions:
             expr = dimension.get("expr") or dimension["name"]
             self._column_of(model, dimension)
@@ -155,16 +155,20 @@ class Layer:
             if told or expr != dimension["name"]:
                 lines = [f"{expr} of {over}"]
                 id = f"dimension.{model.name}.{dimension['name']}"
-                self.add_rule(id, "dimension", dimension, lines, [], Place(file, dimension.line))
+                self.add_rule(id, dimension, lines, Place(file, dimension.line))
         for measure in entries(self.project, model.entry, "measures", file):
             self._column_of(model, measure)
             lines = [formula(measure, over), *settings(measure)]
             id = f"measure.{model.name}.{measure['name']}"
-            self.add_rule(id, "measure", measure, lines, [], Place(file, measure.line))
+            self.add_rule(id, measure, lines, Place(file, measure.line))
             self.measures.setdefault(measure["name"], (id, lines[0]))
 
-    def add_rule(self, id: str, type: str, entry: Entry, lines: list[str], depends_on: list[str], place: Place) -> None:
-        """Keep an entry as a rule under this id; a second entry of the id gets another one, and is reported."""
+    def add_rule(
+        self, id: str, entry: Entry, lines: Sequence[str], place: Place, depends_on: Iterable[str] = ()
+    ) -> None:
+        """Keep an entry as a rule under this id, which begins with its type; a second entry of the id gets another
+        one, and is reported."""
+        type, _, rest = id.partition(".")
         free = id
         while free in self.rules:
             free += "-2"
@@ -173,7 +177,7 @@ class Layer:
         label = self.project.text(entry.get("label"), place)
         self.rules[free] = Rule(
             id=free,
-            name=label or _SCOPED.get(type, "{}").format(entry["name"], id.split(".")[1]),
+            name=label or _SCOPED.get(type, "{}").format(entry["name"], rest.partition(".")[0]),
             type=type,
             description=self.project.text(entry.get("description"), place),
             definition="\n".join(lines),

@@ -186,23 +186,7 @@ def _rule(raw: _Raw, file: str, problems: list[Problem]) -> Rule | None:
     def problem(message: str) -> None:
         problems.append(Problem(message, file, raw.line))
 
-    facts: dict[str, Any] = {}
-    unread = []
-    for role in _KEYS:
-        keys = [k for k in raw.facts if _role(k) == role and raw.facts[k] not in (None, "", [])]
-        keys.sort(key=lambda k: _ROLES[_reduce(k)][1])
-        for key in keys:
-            if role in ("depends_on", "synonyms"):
-                facts.setdefault(role, []).extend(_texts(raw.facts[key], ";|\n," if role == "synonyms" else ";|\n"))
-            elif role not in facts:
-                facts[role] = _text(raw.facts[key], key, problem)
-            elif role == "definition":
-                facts[role] += f"\n{key}: {_text(raw.facts[key], key, problem)}"
-            elif role == "name":
-                facts.setdefault("synonyms", []).append(_text(raw.facts[key], key, problem))
-            else:
-                unread.append(key)
-    unread += [k for k in raw.facts if _role(k) is None]
+    facts, unread = _facts(raw, problem)
     name = facts.get("name", "")
     for key in unread:
         problem(f"{name or 'an entry'}: the key {key!r} is not read")
@@ -224,6 +208,27 @@ def _rule(raw: _Raw, file: str, problems: list[Problem]) -> Rule | None:
         synonyms=tuple(s for s in dict.fromkeys(facts.get("synonyms", ())) if s != name),
         source=SOURCE_ID,
     )
+
+
+def _facts(raw: _Raw, problem: Callable[[str], None]) -> tuple[dict[str, Any], list[str]]:
+    """What an entry says in each role, texts and lists of them; and the keys that are not read."""
+    facts: dict[str, Any] = {}
+    unread = []
+    for role in _KEYS:
+        keys = [k for k in raw.facts if _role(k) == role and raw.facts[k] not in (None, "", [])]
+        keys.sort(key=lambda k: _ROLES[_reduce(k)][1])
+        for key in keys:
+            if role in ("depends_on", "synonyms"):
+                facts.setdefault(role, []).extend(_texts(raw.facts[key], ";|\n," if role == "synonyms" else ";|\n"))
+            elif role not in facts:
+                facts[role] = _text(raw.facts[key], key, problem)
+            elif role == "definition":
+                facts[role] += f"\n{key}: {_text(raw.facts[key], key, problem)}"
+            elif role == "name":
+                facts.setdefault("synonyms", []).append(_text(raw.facts[key], key, problem))
+            else:
+                unread.append(key)
+    return facts, unread + [k for k in raw.facts if _role(k) is None]
 
 
 def _text(value: Any, key: str, problem: Callable[[str], None]) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from okf_compiler.ddl import parse_create_table
 from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, JsonField, Problem, Rule, Source, Table
+from okf_compiler.readers.livesqlbench_schema import read_tables
 
 _PUBLISHER = "https://huggingface.co/datasets/birdsql/"
 _PUBLISHED = {
@@ -23,15 +23,6 @@ _PUBLISHED = {
 _SQLITE_TYPE = re.compile(r"\btext\(\d+\)", re.IGNORECASE)
 """Only the SQLite edition of Base-Lite, which has an address of its own, gives text a length."""
 
-# One database's files quote the first word of every clause, keywords included.
-_QUOTED_KEYWORD = re.compile(
-    r'^([ \t]*)"(CREATE|PRIMARY|FOREIGN|UNIQUE|CONSTRAINT|CHECK|First)"(?=[ \t]+(?:TABLE|KEY|\d)\b|[ \t]*\()',
-    re.IGNORECASE | re.MULTILINE,
-)
-_CREATE = re.compile(r"^[ \t]*CREATE\b", re.IGNORECASE)
-_ROWS = re.compile(r"^[ \t]*(?:First \d+ rows?:|No data available)", re.IGNORECASE)
-_END_OF_ROWS = "..."
-
 
 def read(documents: Documents) -> Database:
     """Everything the documents say. What cannot be read is among the problems, with its file and line.
@@ -41,7 +32,7 @@ def read(documents: Documents) -> Database:
     """
     problems: list[Problem] = []
     schema = _read_text(documents.schema)
-    tables = _read_tables(schema, documents.schema, problems)
+    tables = read_tables(schema, documents.schema, problems)
     if not tables:
         raise UserError(
             f"{documents.schema} has no CREATE TABLE that can be read."
@@ -103,56 +94,6 @@ _LATEX = re.compile(
     r"|\r(?=ight|ho\b|angle|floor|ceil)"
 )
 """What JSON makes of `\\frac` and `\\times` where whoever wrote the file did not double the backslash."""
-
-
-# --- <db>_schema.txt: CREATE TABLE statements, each with a few sample rows below it ---
-
-
-@dataclass
-class _Chunk:
-    """Lines from a CREATE to its sample rows; `line` is the 1-based line of the first one."""
-
-    line: int
-    lines: list[str] = field(default_factory=list)
-
-
-def _read_tables(text: str, file: Path, problems: list[Problem]) -> list[Table]:
-    tables: dict[tuple[str, str], Table] = {}
-    for chunk in _chunks(_QUOTED_KEYWORD.sub(r"\1\2", text), file, problems):
-        table, unread = parse_create_table("\n".join(chunk.lines))
-        problems += [Problem(u.message, str(file), chunk.line + u.line - 1) for u in unread]
-        if table is None:
-            continue
-        key = (table.schema, table.name)
-        if key in tables:
-            problems.append(Problem(f"table {table.qualified_name} is created twice", str(file), chunk.line))
-        tables.setdefault(key, table)
-    return list(tables.values())
-
-
-def _chunks(text: str, file: Path, problems: list[Problem]) -> Iterator[_Chunk]:
-    chunk: _Chunk | None = None
-    in_rows = False
-    for number, line in enumerate(text.split("\n"), 1):
-        if _CREATE.match(line):
-            if chunk:
-                yield chunk
-            chunk, in_rows = _Chunk(number), False
-        elif _ROWS.match(line):
-            in_rows = True
-        elif in_rows:
-            # A cell may hold line breaks, so rows end at their own mark and not at an empty line.
-            if line.strip() == _END_OF_ROWS:
-                if chunk:
-                    yield chunk
-                chunk, in_rows = None, False
-            continue
-        if chunk and not in_rows:
-            chunk.lines.append(line)
-        elif line.strip() and not in_rows and line.strip() != _END_OF_ROWS and not line.startswith("--"):
-            problems.append(Problem(f"belongs to no statement: {line.strip()[:80]}", str(file), number))
-    if chunk:
-        yield chunk
 
 
 # --- <db>_column_meaning_base.json: "db|table|column" -> text, or {column_meaning, fields_meaning} ---

@@ -40,7 +40,7 @@ _KEY = re.compile(r"\bPK\b|\bFK\b|primary[ -]key|foreign[ -]key|\bunique (?:\w+ 
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Described:
     """One column, or one documented field inside a JSON column."""
 
     target: Target
@@ -52,26 +52,25 @@ class Profile:
     """Listed values and enum labels, in lower case."""
 
 
-class Profiles:
-    """All profiles of a database. Keys are left out: a rule that speaks of an order does not use `order_id`."""
+class Columns:
+    """All columns of a database. Keys are left out: a rule that speaks of an order does not use `order_id`."""
 
     def __init__(self, database: Database, words: Vocabulary) -> None:
         self.words = words
         self._entities = frozenset(term for table in database.tables for term in self.words.split(table.name))
-        self.items: list[Profile] = [p for table in database.tables for p in self._of_table(table)]
+        self.items: list[Described] = [c for table in database.tables for c in self._of_table(table)]
         self._count: Counter[str] = Counter()
         self.by_value: dict[str, list[int]] = defaultdict(list)
         self._by_name: dict[str, list[int]] = defaultdict(list)
-        for position, profile in enumerate(self.items):
-            self._count.update(profile.meaning.union(profile.name))
-            for term in profile.name:
+        for position, column in enumerate(self.items):
+            self._count.update(column.meaning.union(column.name))
+            for term in column.name:
                 if not self.is_weak(term):
                     self._by_name[term].append(position)
-            for value in profile.values:
+            for value in column.values:
                 self.by_value[value].append(position)
         self._weights: dict[str, float] = {}
-        leaves = ((p.target.path or (p.target.column,))[-1].lower() for p in self.items)
-        self._names = sorted((name, position) for position, name in enumerate(leaves))
+        self._names = sorted((column.target.name.lower(), place) for place, column in enumerate(self.items))
 
     def weight(self, term: str) -> float:
         """How much a word says: less the more columns have it, little where it is of the words all databases have."""
@@ -83,8 +82,8 @@ class Profiles:
             self._weights[term] = weight
         return weight
 
-    def having(self, words: Iterable[str], values: Sequence[str] = ()) -> Iterator[Profile]:
-        """The profiles whose name has one of the words, or that list one of the values, in the documents' order.
+    def having(self, words: Iterable[str], values: Sequence[str] = ()) -> Iterator[Described]:
+        """The columns whose name has one of the words, or that list one of the values, in the documents' order.
 
         What many columns have leads to none of them: no evidence by itself, and too much to look at.
         """
@@ -94,7 +93,7 @@ class Profiles:
                 found.update(postings)
         return (self.items[position] for position in sorted(found))
 
-    def begun(self, word: str) -> Profile | None:
+    def begun(self, word: str) -> Described | None:
         """The one column whose name begins as the word does up to its last underscore."""
         stub = begins(word)
         if not stub or stub in GENERIC:
@@ -103,11 +102,11 @@ class Profiles:
         found = [place for name, place in self._names[start : start + 2] if name.startswith(stub)]
         return self.items[found[0]] if len(found) == 1 else None
 
-    def covered(self, profile: Profile, words: Mapping[str, None]) -> float:
+    def covered(self, column: Described, words: Mapping[str, None]) -> float:
         """The part of a column's name that the words stand for, by weight."""
         parts: dict[int, float] = {}
         named: dict[int, float] = {}
-        for word, part in profile.name.items():
+        for word, part in column.name.items():
             weight = self.weight(word)
             if word in words:
                 named[part] = max(named.get(part, 0.0), weight)
@@ -120,7 +119,7 @@ class Profiles:
         """Whether a word alone is no evidence: it is of every database, or of a table's name, as `order` is."""
         return term in GENERIC or term in self._entities
 
-    def _of_table(self, table: Table) -> Iterator[Profile]:
+    def _of_table(self, table: Table) -> Iterator[Described]:
         keys = {name for key in table.foreign_keys for name in key.columns} | set(table.primary_key)
         about = self.words.split(table.name)
         for column in table.columns:
@@ -133,19 +132,19 @@ class Profiles:
                     target = Target(table=table.qualified_name, column=column.name, path=field.path)
                     inside = steps[-1] if steps else outer
                     about_field = [*outer, *(word for step in steps for word in step)]
-                    yield self._profile(target, field.path[-1], field.meaning, about_field, inside, ())
+                    yield self._described(target, field.meaning, about_field, inside)
             else:
                 target = Target(table=table.qualified_name, column=column.name)
-                yield self._profile(target, column.name, column.meaning or "", about, about, column.enum_labels)
+                yield self._described(target, column.meaning or "", about, about, column.enum_labels)
 
-    def _profile(
-        self, target: Target, name: str, meaning: str, about: Iterable[str], owner: Iterable[str], labels: Sequence[str]
-    ) -> Profile:
+    def _described(
+        self, target: Target, meaning: str, about: Iterable[str], owner: Iterable[str], labels: Sequence[str] = ()
+    ) -> Described:
         said = [word.lower() for word in _WORD.findall(_core(meaning))]
         words = [word for word in said if word not in STOP]
         parts: dict[str, int] = {}
         count = 0
-        for piece in pieces(name):
+        for piece in pieces(target.name):
             cut = (piece,) if piece in words or len(piece) < 4 else self.words.compound(piece, words)
             for part in cut:
                 if len(part) > 1 and part not in STOP:
@@ -154,7 +153,7 @@ class Profiles:
             for term in owner:
                 parts.setdefault(term, count)
                 count += 1
-        return Profile(
+        return Described(
             target,
             parts,
             frozenset([*map(level, words), *about]),
