@@ -237,6 +237,12 @@ def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -
         say(f"{runner.FAILURES} runs in a row had no reply of the model: {stopped} Put that right, then: {again}")
     if stopped:
         return 1
+    if silent := [line for line in evaluation.runs() if runner.unanswered(line)]:
+        example = f"{silent[0]['task_id']}: {silent[0]['error']}"
+        say(
+            f"{len(silent)} runs had no reply of the model, and count as wrong, such as {example}\n"
+            f"To ask them again: {again}"
+        )
     failing = {line["task_id"]: line["gold_error"] for line in evaluation.scores() if line.get("gold_error")}
     if failing:
         task, error = next(iter(failing.items()))

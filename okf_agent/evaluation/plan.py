@@ -14,6 +14,7 @@ from okf_agent.cell import Cell
 from okf_agent.config import Config
 from okf_agent.evaluation import contamination
 from okf_agent.evaluation.store import Evaluation
+from okf_agent.evaluation.suites import pins
 from okf_agent.evaluation.suites.model import Suite
 from okf_agent.models.providers import LOCAL
 from okf_agent.prepare import Ready
@@ -195,7 +196,8 @@ def refuse_other_files(before: Mapping[str, Any], suite: Suite) -> None:
         UserError: a file of the suite is another one now.
     """
     if before.get("suite") == suite.name and before.get("suite_hash") != suite.hash:
-        raise _began_otherwise(before, ["the suite's files have another content"])
+        which = ", ".join(pins.differences(suite))
+        raise _began_otherwise(before, [f"the suite's files have another content{f': {which}' if which else ''}"])
 
 
 def _began_otherwise(before: Mapping[str, Any], found: Sequence[str]) -> UserError:

@@ -142,7 +142,7 @@ def test_a_suite_whose_file_changed_is_refused(lab: Lab) -> None:
     own.write_text(own.read_text("utf-8").replace("below 2 are", "below  2 are"), encoding="utf-8")
     status, said = lab.run("--name", "changed")
     assert status == 2, said
-    assert "the suite's files have another content" in said
+    assert "the suite's files have another content: own.jsonl" in said
     status, said = lab.run("--suite", "own.jsonl", "--cells", "pack", "--name", "anew")
     assert status == 0, said
     assert "own was changed since it was last run here: own.jsonl. That is all right" in said
@@ -233,6 +233,8 @@ def test_repetitions_are_asked_each(lab: Lab) -> None:
 
 def test_a_model_that_is_not_there_stops_it_and_its_questions_are_asked_again(lab: Lab) -> None:
     lab.broken = True
+    said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "few", "--limit", "2")[1]
+    assert "2 runs had no reply of the model, and count as wrong, such as count_" in said
     status, said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "gone", "--workers", "1")
     assert status == 1
     assert "10 runs in a row had no reply of the model" in said
