@@ -27,7 +27,7 @@ LONGEST_NAME = 63
 LOCK = 0x6F6B66
 """The advisory lock that loaders hold."""
 COPY_BLOCK = 1 << 18
-SKIPPED_SHOWN = 3
+REASONS_SHOWN = 3
 FOR_ROLES = ((b"GRANT",), (b"REVOKE",), (b"ALTER", b"DEFAULT", b"PRIVILEGES"))
 ON_DATABASE = ((b"CREATE",), (b"DROP",), (b"ALTER",), (b"COMMENT", b"ON"), (b"SECURITY", b"LABEL"))
 
@@ -51,13 +51,17 @@ class LoadState:
     """Statements left out: an owner or a grant for a role this server lacks, a setting it does not know."""
 
     def passed_over(self, dump: Path | None) -> str:
-        """What was left out of the dump, in a line; "" where nothing was."""
+        """What was left out of the dump and why, each reason once, in a line; "" where nothing was."""
         if not self.skipped:
             return ""
-        shown = "; ".join(self.skipped[:SKIPPED_SHOWN])
-        more = f"; and {len(self.skipped) - SKIPPED_SHOWN} more" if len(self.skipped) > SKIPPED_SHOWN else ""
+        first: dict[str, str] = {}
+        for entry in self.skipped:
+            line, _, reason = entry.partition(": ")
+            first.setdefault(reason, line)
+        shown = [f"{reason} (first in {line})" for reason, line in first.items()][:REASONS_SHOWN]
+        more = f"; and {len(first) - REASONS_SHOWN} more" if len(first) > REASONS_SHOWN else ""
         many = "1 statement" if len(self.skipped) == 1 else f"{len(self.skipped)} statements"
-        return f"Passed over {many} of {dump}: {shown}{more}"
+        return f"Passed over {many} of {dump}: {'; '.join(shown)}{more}"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from support.command import run
 from support.endpoint import submit
 from support.workspace import SQL, Workspace, workspace
 
-from okf_agent.access.role import Wanted, harden
+from okf_agent.access.role import harden
+from okf_agent.access.role_sql import RoleSpec
 from okf_agent.engines import Server
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
@@ -144,7 +145,7 @@ def test_ending_every_session_of_the_role_does_not_reach_a_sibling(params: dict[
 def test_a_sort_without_end_leaves_no_disk_full(server: Server) -> None:
     assert server.admin is not None
     with psycopg.connect(**server.admin, dbname="holes", autocommit=True) as admin:
-        harden(admin, Wanted(role="reader", database="holes", temp_file_limit_mb=20))
+        harden(admin, RoleSpec(role="reader", database="holes", temp_file_limit_mb=20))
     params = {**server.agent, "user": "reader"}
     with Database(params, "holes", DatabaseSection(statement_timeout_s=60)) as database:
         with pytest.raises(QueryError, match="53400") as refused:
