@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -13,7 +13,7 @@ from okf_compiler.postgres import Row
 from okf_compiler.profiling import json_paths, lists, queries
 from okf_compiler.profiling.facts import ColumnProfile, TableProfile
 from okf_compiler.profiling.limits import Ask, Request, asking, reason, source_of
-from okf_compiler.profiling.store import shows
+from okf_compiler.profiling.store import shows, shows_whole
 from okf_compiler.profiling.targets import SAMPLED_KINDS, Relation, Target, column_targets
 
 CELLS = 5_000_000
@@ -106,7 +106,7 @@ class _Table:
     def _targets(self) -> list[Target]:
         """Its columns, each JSON column followed by its paths."""
         targets: list[Target] = []
-        for target in column_targets(self.relation):
+        for target in map(self._shown_whole, column_targets(self.relation)):
             if target.kind != "json":
                 targets.append(target)
                 continue
@@ -117,10 +117,17 @@ class _Table:
                 targets.append(target)
                 continue
             paths, left_out = json_paths.targets(target.name, found, self._documented_paths(target.name))
-            targets += [target, *(p for p in paths if shows(self.request.hide, self.relation.name, p.name))]
+            shown = (p for p in paths if shows(self.request.hide, self.relation.name, p.name))
+            targets += [target, *map(self._shown_whole, shown)]
             if left_out:
                 self.unmeasured[f"{self.relation.name}.{target.name}"] = f"{left_out:,} paths more than are measured"
         return targets
+
+    def _shown_whole(self, target: Target) -> Target:
+        """The target, its values unseen where something inside them is hidden."""
+        if shows_whole(self.request.hide, self.relation.name, target.name, target.type):
+            return target
+        return replace(target, shown=False)
 
     def _documented_paths(self, column: str) -> list[json_paths.Path]:
         documented, own = self.request.documented, self.relation.table

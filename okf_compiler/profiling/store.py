@@ -46,9 +46,31 @@ def shows(hide: Sequence[str], table: str, column: str) -> bool:
     return not any(is_hidden(hide, *each, part) for each in tables for part in columns)
 
 
+def shows_whole(hide: Sequence[str], table: str, column: str, type: str) -> bool:
+    """Whether nothing in `hide` may cover a part of the values of a JSON array, such as a key of the objects in it.
+
+    >>> [shows_whole(["t.doc.items.pin"], "t", column, "array") for column in ("doc.items", "doc.tags")]
+    [False, True]
+    """
+    if "array" not in type and "json" not in type:
+        return True
+    schema, _, name = table.rpartition(".")
+    places = [f"{each}.{column}.".lower() for each in (f"{schema or 'public'}.{name}", name, table)]
+    for entry in hide:
+        start, star, _ = entry.lower().partition("*")
+        if any(start.startswith(place) or (star and place.startswith(start)) for place in places):
+            return False
+    return True
+
+
 def _without(profile: Profile, hide: Sequence[str]) -> Profile:
     def kept(table: TableProfile) -> TableProfile:
-        return replace(table, columns={n: c for n, c in table.columns.items() if shows(hide, table.name, n)})
+        columns = {
+            name: column if shows_whole(hide, table.name, name, column.type) else replace(column, examples=())
+            for name, column in table.columns.items()
+            if shows(hide, table.name, name)
+        }
+        return replace(table, columns=columns)
 
     return replace(
         profile,

@@ -21,7 +21,7 @@ from okf_compiler.profiling.limits import Limits, Request
 from okf_compiler.readers import catalogue
 
 SCRIPT = Path(__file__).parents[2] / "data" / "profiled.sql"
-HIDE = ("people.secret", "sales.Order.doc.flag")
+HIDE = ("people.secret", "sales.Order.doc.flag", "sales.Order.doc.items.pin")
 DOCUMENTED = Database(
     "profiled",
     (
@@ -69,6 +69,7 @@ EXPECTED: dict[tuple[str, str], dict[str, Any]] = {
     ("sales.Order", "doc.a.c"): {"examples": ("dot",), "path": ("a.c",)},
     ("sales.Order", "doc.0"): {"examples": ("zero",)},
     ("sales.Order", "doc.tags"): {"type": "array", "examples": ('["u", "v"]',)},
+    ("sales.Order", "doc.items"): {"type": "array", "distinct": 1, "examples": ()},
     ("sales.Order", "old.k"): {"empty": 1, "nulls": 1, "distinct": 2},
     ("sales.Order", "list"): {"distinct": 2, "nulls": 1},
     ("parts", "region"): {"distinct": 2, "examples": ("south", "north")},
@@ -245,11 +246,12 @@ def test_a_killed_profile_goes_on_where_it_was(profiled: Profiled, tmp_path: Pat
 
 
 def test_a_column_hidden_later_is_left_out_when_the_files_are_read(profiled: Profiled) -> None:
-    hide = ("people.colours", "sales.Order.person.id", "sales.Order.old")
+    hide = ("people.colours", "sales.Order.person.id", "sales.Order.old", "order.doc.tags.*")
     profile = load(profiled.folder, hide)
     assert profile is not None
     assert "colours" not in profile.tables["people"].columns and "email" in profile.tables["people"].columns
     assert not {"old", "old.k"} & set(profile.tables["sales.Order"].columns)
+    assert profile.tables["sales.Order"].columns["doc.tags"].examples == ()
     assert [k.table for k in profile.foreign_keys] == ["many"]
     with values.open(profiled.folder, hide) as index:  # type: ignore[union-attr]
         assert not index.find("Green") and not index.find("Grean")
