@@ -18,6 +18,7 @@ from okf_agent.evaluation.executor import Workers
 from okf_agent.evaluation.progress import Display
 from okf_agent.evaluation.store import Evaluation, Key, Line, cell_of, key_of
 from okf_agent.evaluation.worker import Done, Job
+from okf_agent.models.bounded import Cancelled
 from okf_agent.tasks import Task
 from okf_compiler.errors import UserError
 
@@ -225,5 +226,5 @@ class Runner:
                 continue
             try:
                 self._keep_score(scored)
-            except (UserError, OSError):
+            except (UserError, OSError, Cancelled):  # a judge was stopped too: scored again next time
                 continue
