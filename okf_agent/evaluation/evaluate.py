@@ -89,18 +89,18 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
     if wanted.name and (store.folder_of(config, wanted.name) / store.FACTS_FILE).is_file():
         begun = Evaluation.load(store.folder_of(config, wanted.name))
     before: Mapping[str, Any] = begun.facts if begun else {}
-    suite_name = wanted.suite or before.get("suite_argument") or before.get("suite")
+    suite_name = wanted.suite or (begun.suite if begun else "")
     if not suite_name:
         known = ", ".join(store.names(config)) or "none"
         raise UserError(
             f"Which suite? Give --suite NAME, or the --name of an evaluation to go on with: {known}", status=2
         )
-    suite = suites.load(str(suite_name), config)
+    suite = suites.load(suite_name, config)
     if begun:
         plan.refuse_other_files(before, suite)
     wanted = replace(
         wanted,
-        suite=str(suite_name),
+        suite=suite_name,
         repeat=wanted.repeat or int(before.get("repeat", 1)),
         judge=wanted.judge or before.get("judge"),
         budget=_budget(wanted.budget if wanted.budget is not None else before.get("budget_usd")),
@@ -240,8 +240,8 @@ def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -
     if silent := [line for line in evaluation.runs() if runner.unanswered(line)]:
         example = f"{silent[0]['task_id']}: {silent[0]['error']}"
         say(
-            f"{len(silent)} runs had no reply of the model, and count as wrong, such as {example}\n"
-            f"To ask them again: {again}"
+            f"Runs without any reply of the model: {len(silent)}, such as {example}\n"
+            f"They count as wrong. To ask them again: {again}"
         )
     failing = {line["task_id"]: line["gold_error"] for line in evaluation.scores() if line.get("gold_error")}
     if failing:

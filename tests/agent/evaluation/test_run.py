@@ -234,7 +234,7 @@ def test_repetitions_are_asked_each(lab: Lab) -> None:
 def test_a_model_that_is_not_there_stops_it_and_its_questions_are_asked_again(lab: Lab) -> None:
     lab.broken = True
     said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "few", "--limit", "2")[1]
-    assert "2 runs had no reply of the model, and count as wrong, such as count_" in said
+    assert "Runs without any reply of the model: 2, such as count_" in said
     status, said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "gone", "--workers", "1")
     assert status == 1
     assert "10 runs in a row had no reply of the model" in said
