@@ -30,6 +30,7 @@ from okf_agent.evaluation.wording import (
     when,
 )
 from okf_compiler.errors import UserError
+from okf_compiler.whole_file import write_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -88,11 +89,9 @@ def write(folder: Path, explain: Explains | None = None) -> tuple[Path, Path]:
     content = _content(evaluation, cells, pages, tokens)
     paths = folder / HTML, folder / MARKDOWN
     for path in paths:
-        draft = path.with_name(path.name + ".new")
+        text = environment.get_template(f"{path.name}.j2").render(content)
         try:
-            with draft.open("w", encoding="utf-8", newline="\n", errors="replace") as file:
-                file.writelines(environment.get_template(f"{path.name}.j2").stream(content))
-            draft.replace(path)
+            write_whole(path, text.encode("utf-8", "replace"))
         except OSError as error:
             raise UserError(f"The report cannot be written to {path}: {error.strerror or error}.") from None
     return paths
