@@ -102,7 +102,7 @@ def rank_all(name: str, places: Mapping[str, Place], databases: Sequence[str], m
     """Print how the databases' queries fare; gives how many are found, and of how many."""
     ranks: list[int] = []
     for database in databases:
-        index, own = search_index.open(places[database].bundle), list[int]()
+        index, own = search_index.Index(places[database].bundle), list[int]()
         for query in queries(database, places[database].concepts):
             paths = [path for path, _ in index.rank(query.text, len(places[database].concepts))]
             own.append(min((paths.index(p) + 1 for p in query.needed if p in paths), default=0))
@@ -138,7 +138,7 @@ def count_signposts(root: Path, folder: Path) -> None:
 
 def _named(task: Task, at: Place) -> list[int]:
     """Rules named and needed, tables named and needed, paths."""
-    ranked = search_index.open(at.bundle).rank(task.text, signposts.MAX_MATCHES)
+    ranked = search_index.Index(at.bundle).rank(task.text, signposts.MAX_MATCHES)
     found = signposts.matches(ranked, at.concepts)
     paths = {at.concepts[id].path for id in (*found, *signposts.tables(found, at.concepts))}
     needed = {path for part in at.paths(task) for path in part}
@@ -158,16 +158,16 @@ def scale(places: Mapping[str, Place], number: int, folder: Path) -> None:
     size = sum(map(len, texts)) / len(texts)
     time.sleep(2.5)  # what was written just now is looked at twice
     print(f"{number:,} concepts of {size:,.0f} characters")
-    _time("build", lambda: search_index.open(folder), 1)
-    index = search_index.open(folder)
-    _time("open", lambda: search_index.open(folder), 3)
+    _time("build", lambda: search_index.Index(folder), 1)
+    index = search_index.Index(folder)
+    _time("open", lambda: search_index.Index(folder), 3)
     asked = [query.text for name, at in places.items() for query in queries(name, at.concepts)]
     turn = iter(asked * 4)
     _time("search, ten results with lines", lambda: index.search(next(turn)), 2 * len(asked))
     _time("search, paths alone", lambda: index.rank(next(turn)), len(asked))
     changed = folder / "knowledge" / "c7.md"
     changed.write_text("---\ntype: Rule\ntitle: Quagga\n---\n\nquagga\n", encoding="utf-8", newline="\n")
-    _time("open and find a changed file", lambda: _expect(search_index.open(folder).rank("quagga"), "c7"), 1)
+    _time("open and find a changed file", lambda: _expect(search_index.Index(folder).rank("quagga"), "c7"), 1)
     held = sum(f.stat().st_size for f in (folder.parent / f".{folder.name}.search").rglob("*") if f.is_file())
     print(f"index on disk: {held / 1e6:,.0f} MB")
 

@@ -97,9 +97,9 @@ def _shown(named: Sequence[Named], tables: Collection[str], titles: str) -> list
 
     It would query the other tables too, and take the value for the rule: `status = 'active'` for Active Customer.
     """
-    told = set(ranking.words(titles))
+    told = set(ranking.key_stems(titles))
     kept = (replace(each, hits=tuple(hit for hit in each.hits if hit.table in tables)) for each in named)
-    return [each for each in kept if each.hits and not _is_of(told, ranking.words(each.text))]
+    return [each for each in kept if each.hits and not _is_of(told, ranking.key_stems(each.text))]
 
 
 def _is_of(told: set[str], words: Sequence[str]) -> bool:

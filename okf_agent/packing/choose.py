@@ -114,7 +114,7 @@ class Chooser:
         """
         needed = self._needed(rules, valued)
         told = " ".join([self.question, *(rule.definition for rule in rules)])
-        heard = frozenset(ranking.words(told))
+        heard = frozenset(ranking.key_stems(told))
         taken: dict[str, Shown] = {}
         for version in (_whole, _trimmed, _narrowed):
             taken = {path: version(self.known.tables[path], heard) for path in needed}
@@ -231,7 +231,7 @@ def _whole(table: TableCard, _heard: frozenset[str]) -> Shown:
 
 def _trimmed(table: TableCard, heard: frozenset[str]) -> Shown:
     """Without the meanings, and without the JSON fields, that share no word with what was heard."""
-    fields = tuple(f for f in table.fields if heard & set(ranking.words(f.name)[1:]))
+    fields = tuple(f for f in table.fields if heard & set(ranking.key_stems(f.name)[1:]))
     columns = tuple(c if _speaks(c, heard) else replace(c, meaning="") for c in table.columns)
     return replace(table, columns=columns, fields=fields), 0
 
@@ -250,7 +250,7 @@ def _cut(table: TableCard, kept: int) -> TableCard:
 
 
 def _speaks(column: ColumnCard, heard: frozenset[str]) -> bool:
-    return bool(heard & set(ranking.words(column.name)))
+    return bool(heard & set(ranking.key_stems(column.name)))
 
 
 def _with_dependencies(known: Cards, paths: Iterable[str]) -> list[RuleCard]:

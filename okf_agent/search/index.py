@@ -1,4 +1,4 @@
-"""Find a bundle's concepts by words: `open(bundle).search("late parcels")`. BM25, no model.
+"""Find a bundle's concepts by words: `shared(bundle).search("late parcels")`. BM25, no model.
 
 The index lies outside the bundle: beside it in `.<name>.search`, else in the user's cache folder, else in memory.
 It follows the bundle: how its files stand is looked at before a search, as often as that takes a twentieth of the time.
@@ -20,6 +20,7 @@ import platformdirs
 import tantivy
 from filelock import Timeout
 
+from okf_agent import DISTRIBUTION
 from okf_agent.search import text, words
 from okf_agent.search.store import FIELDS, BrokenIndex, Stamp, Store, guarded, scan
 from okf_compiler import swap
@@ -56,8 +57,9 @@ class Match:
     """Nothing has a word of the question; this has words that are spelt nearly like them."""
 
 
-def open(bundle: Path) -> Index:
-    """The index of a bundle; what it lacks is added by the first search.
+@functools.lru_cache(maxsize=8)
+def shared(bundle: Path) -> Index:
+    """The index of a bundle, one for all questions of this process: a large bundle is not read at each of them.
 
     Raises:
         UserError: there is no such bundle, or it cannot be read.
@@ -65,14 +67,8 @@ def open(bundle: Path) -> Index:
     return Index(bundle)
 
 
-@functools.lru_cache(maxsize=8)
-def shared(bundle: Path) -> Index:
-    """`open`, once for all questions of this process: what a large bundle's files hold is not read at each of them."""
-    return open(bundle)
-
-
 class Index:
-    """Searches one bundle; several threads may."""
+    """Searches one bundle; several threads may. What the index on disk lacks is added when it is made."""
 
     def __init__(self, bundle: Path) -> None:
         self.bundle = bundle
@@ -145,7 +141,7 @@ def _folder(bundle: Path) -> Path | None:
     """Where the index may lie: the first place that can be written; None for memory."""
     real = bundle.resolve()
     key = hashlib.sha256(str(real).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    cache = Path(platformdirs.user_cache_dir("okf-sql-agent", appauthor=False)) / "search" / f"{real.name}-{key}"
+    cache = Path(platformdirs.user_cache_dir(DISTRIBUTION, appauthor=False)) / "search" / f"{real.name}-{key}"
     for place in (real.parent / f".{real.name}.search", cache):
         try:
             place.mkdir(parents=True, exist_ok=True)

@@ -30,21 +30,21 @@ STOP_WORDS = frozenset(
 """Words that say nothing of a subject: those of grammar, and those with which results are asked for."""
 
 
-def words(text: str) -> list[str]:
+def key_stems(text: str) -> list[str]:
     """The stems of a text's words, without the commonest ones.
 
-    >>> words("unit_cost_cents of returnedItems in our deliveries")
+    >>> key_stems("unit_cost_cents of returnedItems in our deliveries")
     ['unit', 'cost', 'cent', 'return', 'item', 'delivery']
     """
     pieces = (piece.lower() for piece in _PIECE.findall(_CAMEL.sub(" ", text)))
-    return [stem(piece) for piece in pieces if piece not in STOP_WORDS]
+    return [_stem(piece) for piece in pieces if piece not in STOP_WORDS]
 
 
 @functools.lru_cache(1 << 16)  # the same words come with every question
-def stem(word: str) -> str:
+def _stem(word: str) -> str:
     """An English word without the endings of plural and verb forms; others mostly as they are.
 
-    >>> [stem(w) for w in ("categories", "shipped", "classes", "status", "pricing", "used")]
+    >>> [_stem(w) for w in ("categories", "shipped", "classes", "status", "pricing", "used")]
     ['category', 'ship', 'class', 'status', 'pric', 'us']
     """
     if len(word) > 4 and word.endswith("ies"):

@@ -73,10 +73,10 @@ def stems(text: str) -> list[str]:
     return list(_analyzers()[0].analyze(_CAMEL.sub(" ", text)))
 
 
-def words(text: str) -> list[str]:
+def asked_words(text: str) -> list[str]:
     """The words of a question that say something, each once.
 
-    >>> words("How many avgBaskets are there?")
+    >>> asked_words("How many avgBaskets are there?")
     ['avg', 'baskets']
     """
     found = dict.fromkeys(_analyzers()[1].analyze(_CAMEL.sub(" ", text)))

@@ -37,9 +37,9 @@ def asked(question: str) -> Asked:
     >>> asked("avg height")[0][:3]
     [('avg', 1.0), ('averag', 0.9), ('mean', 0.9)]
     >>> [stem for stem, _ in asked("who signed up")[-1]]
-    ['regist', 'registr', 'enrol', 'join', 'signup', 'account', 'creat']
+    ['regist', 'registr', 'enrol', 'join', 'signup', 'account', 'creat', 'convers']
     """
-    said, spoken = text.stems(question), text.words(question)[:MAX_WORDS]
+    said, spoken = text.stems(question), text.asked_words(question)[:MAX_WORDS]
     worth = AMONG_MANY if len(spoken) >= LONG else SYNONYM
     lists = _lists()
     phrases = [

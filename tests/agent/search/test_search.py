@@ -52,7 +52,7 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def first(bundle: Path, query: str) -> str:
-    found = search_index.open(bundle).search(query, 1)
+    found = search_index.Index(bundle).search(query, 1)
     return found[0].path if found else ""
 
 
@@ -102,11 +102,11 @@ def test_a_match_has_the_line_that_matched_printable_and_cut(tmp_path: Path) -> 
     bundle.mkdir()
     long = "word " * 100 + "needle " + "word " * 100
     (bundle / "a.md").write_text(f"---\ntitle: A\ndescription: d\n---\n\nfirst\n{long}\nneed\x1b[31mle\u202e\n")
-    (match,) = search_index.open(bundle).search("needle")
+    (match,) = search_index.Index(bundle).search("needle")
     assert (match.path, match.title, match.line) == ("/a.md", "A", 7)
     assert "needle" in match.text and match.text.startswith("…") and match.text.endswith("…")
     assert len(match.text) <= search_index.LINE_CHARS + 2
-    assert search_index.open(bundle).search("A d")[0].line == 3, "the title stands beside it already"
+    assert search_index.Index(bundle).search("A d")[0].line == 3, "the title stands beside it already"
 
 
 def generation(bundle: Path) -> str:
@@ -115,9 +115,9 @@ def generation(bundle: Path) -> str:
 
 
 def test_the_index_follows_the_bundle_without_being_made_anew(bundle: Path) -> None:
-    index = search_index.open(bundle)
+    index = search_index.Index(bundle)
     made = generation(bundle)
-    elsewhere = search_index.open(bundle)
+    elsewhere = search_index.Index(bundle)
     file = bundle / "knowledge" / "quagga.md"
     write(bundle, {"knowledge/quagga.md": "title: Quagga Quota"})
     found = [wait_for(each, "quagga", 1) for each in (index, elsewhere)]
@@ -144,7 +144,7 @@ def wait_for(index: search_index.Index, query: str, count: int) -> list[str]:
 def test_a_broken_or_foreign_index_is_made_anew(bundle: Path) -> None:
     assert first(bundle, "rur")
     place = bundle.parent / ".small.search"
-    open_since = search_index.open(bundle)
+    open_since = search_index.Index(bundle)
     made = {generation(bundle)}
 
     def garble() -> None:
@@ -190,18 +190,18 @@ def test_the_index_lies_where_it_can_be_written(bundle: Path, tmp_path: Path, mo
 
 def test_no_bundle_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
-        search_index.open(tmp_path / "none")
+        search_index.Index(tmp_path / "none")
 
 
 SEARCHER = """
 import sys, time
 from pathlib import Path
 from okf_agent.search import index as search_index
-index = search_index.open(Path(sys.argv[1]))
+index = search_index.Index(Path(sys.argv[1]))
 print("ready", flush=True)
 for _ in range(25):
     assert index.rank("rur"), "lost"
-    search_index.open(Path(sys.argv[1]))
+    search_index.Index(Path(sys.argv[1]))
     time.sleep(0.01)
 """
 
@@ -211,7 +211,7 @@ def test_several_processes_and_threads_search_while_files_change(bundle: Path) -
         subprocess.Popen([sys.executable, "-c", SEARCHER, str(bundle)], cwd=ROOT, stderr=subprocess.PIPE)
         for _ in range(2)
     ]
-    index = search_index.open(bundle)
+    index = search_index.Index(bundle)
     lost: list[int] = []
 
     def look() -> None:
@@ -229,7 +229,7 @@ def test_several_processes_and_threads_search_while_files_change(bundle: Path) -
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors.decode()
     assert not lost and len(wait_for(index, "quagga", 8)) == 8
-    assert len(search_index.open(bundle).rank("quagga")) == 8
+    assert len(search_index.Index(bundle).rank("quagga")) == 8
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX's")
@@ -241,7 +241,7 @@ def test_a_build_that_was_killed_is_made_anew(tmp_path: Path) -> None:
         time.sleep(0.001)
     process.kill()
     process.communicate()
-    assert len(search_index.open(bundle).rank("quagga", 2000)) == 1500
+    assert len(search_index.Index(bundle).rank("quagga", 2000)) == 1500
     assert len([entry for entry in place.iterdir() if entry.is_dir()]) == 1
 
 
@@ -288,7 +288,7 @@ def test_what_people_type_finds_the_rule_or_table_of_the_shop() -> None:
     concepts = load(SHOP).concepts
     named = {re.sub(r".* ", "", str(c.frontmatter["sources"][-1]["title"])): c.path for c in concepts.values()}
     named |= {c.title: c.path for c in concepts.values() if c.type == "PostgreSQL Table"}
-    index = search_index.open(SHOP)
+    index = search_index.Index(SHOP)
     asked = [query for query in labels["queries"] if query["database"] == "shop"]
     hits = [
         {path for path, _ in index.rank(each["query"], 5)}

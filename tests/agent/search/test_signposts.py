@@ -62,7 +62,7 @@ def test_the_tables_of_the_rules_are_named_those_of_most_rules_first() -> None:
 
 
 def test_matches_find_the_rules_that_questions_of_the_shop_need() -> None:
-    concepts, index = load(SHOP).concepts, search_index.open(SHOP)
+    concepts, index = load(SHOP).concepts, search_index.Index(SHOP)
     rule = re.compile(r"rule (\S+)$")
     ids = {m[1]: c.id for c in concepts.values() if (m := rule.search(c.frontmatter["sources"][-1]["title"]))}
     shop = SHOP.parents[2] / "data" / "shop"
