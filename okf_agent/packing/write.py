@@ -30,6 +30,9 @@ _TYPE_FIRST = re.compile(
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(r"\A(?:an?\s+)?\w+ referencing \w+\([\w, ]+\)\s*[.;:]?\s*", re.IGNORECASE)
+_FRACTION = re.compile(r"\\frac\{([^{}]*)\}\{([^{}]*)\}")
+MAX_FRACTIONS = 20
+"""Fractions inside one another that are written as formulas."""
 _KEY = re.compile(r"->>?'((?:[^']|'')*)'")
 
 
@@ -158,8 +161,10 @@ def _formulas(definition: str) -> str:
     """
     plain = " ".join(definition.split())
     plain = re.sub(r"\\text\{([^{}]*)\}", r"\1", plain)
-    while (simpler := re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1) / (\2)", plain)) != plain:
-        plain = simpler
+    for _ in range(MAX_FRACTIONS):  # from the innermost one outwards
+        plain, changed = _FRACTION.subn(r"(\1) / (\2)", plain)
+        if not changed:
+            break
     for latex, written in (("\\times", "*"), ("\\sum", "sum of"), ("\\geq", ">="), ("\\leq", "<=")):
         plain = plain.replace(latex, written)
     plain = re.sub(r"/ \((\d+)\)", r"/ \1", plain)

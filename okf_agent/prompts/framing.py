@@ -11,13 +11,11 @@ import re
 
 from okf_compiler.inert import inert
 
-FRAMES = (
-    *("index", "results", "schema", "column_meanings", "business_rules", "measured"),
-    *("tables", "joins", "rules", "values"),
-)
+FRAMES = ("index", "results", "schema", "column_meanings", "business_rules", "measured", "tables", "joins", "rules",
+          "values")  # fmt: skip
 """Every mark that a prompt puts around content; a test holds the prompts against this."""
 
-_FRAME_END = rf"\s*/?\s*(?:{'|'.join(FRAMES)})\b"
+_FRAME_END = rf"\s*+(?:/\s*+)?(?:{'|'.join(FRAMES)})\b"
 _FRAME = re.compile(rf"<(?={_FRAME_END})", re.IGNORECASE)
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})", re.MULTILINE)
 _HEADER = re.compile(r"^(?====)", re.MULTILINE)

@@ -7,7 +7,7 @@ the question spells it as stored or puts it in quotation marks: "orders from ope
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from okf_agent.search.ranking import STOP_WORDS
@@ -22,6 +22,9 @@ MAX_HITS = 12
 """Columns and spellings of one value."""
 MAX_NEAR = 40
 """Texts of one question that are looked for in near spellings, the longest first: each takes some milliseconds."""
+
+MAX_CHARS = 200
+"""Of a text that is looked for in near spellings: the index holds no value as long."""
 
 _MARKS = ('""', "“”", "„“”", "””", "«»", "»«", "‹›", "›‹", "‚‘’", "「」", "『』", "《》", "〈〉", "＂＂", "``")
 """Quotation marks of all scripts: what opens, and what may close."""
@@ -61,10 +64,11 @@ def named_in(question: str, index: ValueIndex) -> list[Named]:
     for run in quoted:
         found.append((run, spelled.get(run.text) or (index.find(run.text, MAX_HITS) if len(found) < MAX_NEAR else ())))
     near = _Near(index)
+    taken = _marked([run for run, hits in found if hits], len(question))
     for run in sorted(runs, key=lambda run: run.start - run.end):
-        taken = any(run.start < other.end and other.start < run.end for other, hits in found if hits)
-        if not taken and (hits := _meant(run, spelled.get(run.text, []), near)):
+        if 1 not in taken[run.start : run.end] and (hits := _meant(run, spelled.get(run.text, []), near)):
             found.append((run, hits))
+            taken[run.start : run.end] = b"\1" * (run.end - run.start)
     named = [Named(run.text, tuple(hits[:MAX_HITS])) for run, hits in sorted(found, key=lambda f: f[0].start) if hits]
     return list({each.text: each for each in named}.values())[:MAX_NAMED]
 
@@ -87,7 +91,7 @@ def _meant(run: _Run, hits: Sequence[Hit], near: _Near) -> Sequence[Hit]:
     if run.words == 1:
         return [] if run.text.lower() in STOP_WORDS and run.text.islower() else [h for h in hits if h.how == "exact"]
     # A name spelt nearly so: looked for only where every word begins as names do, which keeps it rare.
-    if not hits and all(word[:1].isupper() for word in run.text.split()) and len(run.text) >= 8:
+    if not hits and all(word[:1].isupper() for word in run.text.split()) and 8 <= len(run.text) <= MAX_CHARS:
         return near(run.text)
     return hits
 
@@ -103,7 +107,8 @@ def _quoted(question: str) -> list[_Run]:
 
 def _runs(question: str, quoted: Sequence[_Run]) -> Iterator[_Run]:
     """Every run of words that lies in one sentence and outside of quotation marks."""
-    words = [match for match in _WORD.finditer(question) if not _inside(match.start(), quoted)]
+    inside = _marked(quoted, len(question))
+    words = [match for match in _WORD.finditer(question) if not inside[match.start()]]
     for first in range(len(words)):
         for last in range(first, min(first + MAX_WORDS, len(words))):
             start, end = words[first].start(), words[last].end()
@@ -115,5 +120,9 @@ def _runs(question: str, quoted: Sequence[_Run]) -> Iterator[_Run]:
                 yield _Run(plain, start, start + len(plain), len(fold(plain).split()))
 
 
-def _inside(place: int, quoted: Sequence[_Run]) -> bool:
-    return any(run.start <= place < run.end for run in quoted)
+def _marked(runs: Iterable[_Run], length: int) -> bytearray:
+    """Each character of a question: 1 in one of the runs, else 0."""
+    marked = bytearray(length)
+    for run in runs:
+        marked[run.start : run.end] = b"\1" * (run.end - run.start)
+    return marked

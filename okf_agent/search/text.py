@@ -24,7 +24,7 @@ _PLAIN = re.compile(
 _COMMENT = re.compile(r"\s#|:\s")
 _SECTION = re.compile(r"^(?=# )", re.MULTILINE)
 _NEIGHBOURS = tuple(f"# {heading}\n" for heading in NEIGHBOURS)
-_LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
+_LINK_TARGET = re.compile(r"\]\((?:(?!\]\()[^)\s])*+\)")
 _SMALL_WORDS = frozenset(
     re.findall(
         r"\w+",

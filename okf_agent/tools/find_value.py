@@ -14,6 +14,7 @@ from typing import Any
 from okf_agent import prompts
 from okf_agent.bundles import measured
 from okf_agent.prompts import framing
+from okf_agent.search.named_values import MAX_CHARS
 from okf_agent.tools import Context, Queries, Tool, ToolResult, arguments_of
 from okf_agent.tools.existing import missing_columns
 from okf_compiler.inert import inert
@@ -77,13 +78,17 @@ def _standing(
     asked: Sequence[str], index: ValueIndex, database: Queries | None
 ) -> tuple[dict[str, list[Hit]], list[str]]:
     """The hits of each text in columns that the database still has, and the columns that it has no more."""
-    found = {text: index.find(text, MAX_HITS) for text in asked}
+    found = {text: _hits(text, index, MAX_HITS) for text in asked}
     gone = _gone(found, database)
     if gone:  # their hits may have stood before others
-        found = {text: index.find(text, MAX_LOOKED_AT) for text in asked}
+        found = {text: _hits(text, index, MAX_LOOKED_AT) for text in asked}
         gone = _gone(found, database)
     kept = {text: [hit for hit in hits if (hit.table, hit.column) not in gone] for text, hits in found.items()}
     return {text: hits[:MAX_HITS] for text, hits in kept.items()}, sorted(map(".".join, gone))
+
+
+def _hits(text: str, index: ValueIndex, most: int) -> list[Hit]:
+    return index.find(text, most) if len(text) <= MAX_CHARS else []
 
 
 def _gone(found: Mapping[str, Sequence[Hit]], database: Queries | None) -> set[tuple[str, str]]:
