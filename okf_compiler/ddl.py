@@ -240,7 +240,7 @@ def _table(target: exp.Expression, parts: Parts) -> Table:
     return Table(
         name=stored_name(target.this),
         schema=stored_name(target.args["db"]) if target.args.get("db") else "public",
-        columns=tuple(replace(c, nullable=c.nullable and c.name not in primary) for c in bare.columns),
+        columns=tuple(replace(c, nullable=False) if c.name in primary else c for c in bare.columns),
         primary_key=primary,
         foreign_keys=tuple(
             replace(key, columns=tuple(_own_name(bare, c) for c in key.columns)) for key in parts.foreign

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from okf_compiler import markdown
@@ -76,7 +76,7 @@ def build(folder: str, concepts: Iterable[Concept], limit: int) -> Tree:
     # A listing that fits needs no topics: it is in order of titles.
     by_title = sorted(entries, key=lambda e: (e.kind, e.title.casefold(), e.line))
     body = _render(by_title)
-    brief = _render([replace(e, line=e.brief) for e in by_title])
+    brief = _render(by_title, brief=True)
     if size(body) > limit >= size(brief):
         # Titles in one place say more than descriptions in three; each concept has its own.
         return Tree(brief, brief, {}, 1)
@@ -137,11 +137,12 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip("\\ ") + "…"
 
 
-def _render(entries: Sequence[Entry]) -> str:
-    """The entries under a heading for each kind."""
+def _render(entries: Sequence[Entry], *, brief: bool = False) -> str:
+    """The entries under a heading for each kind; `brief`, without their descriptions."""
     ordered = sorted(entries, key=lambda e: (e.kind == MIXED, e.kind))
     blocks = [
-        f"# {kind}\n\n" + "\n".join(e.line for e in inside) for kind, inside in groupby(ordered, lambda e: e.kind)
+        f"# {kind}\n\n" + "\n".join(e.brief if brief else e.line for e in inside)
+        for kind, inside in groupby(ordered, lambda e: e.kind)
     ]
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
