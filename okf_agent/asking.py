@@ -8,7 +8,7 @@ from rich.text import Text
 from okf_agent.ask import Asked, Outcome, Workspace, ask
 from okf_agent.cell import Cell
 from okf_agent.results import answers, terminal
-from okf_agent.results.answers import ENDS, words
+from okf_agent.results.answers import ENDS, inert_text
 
 
 def show_asking(
@@ -45,10 +45,10 @@ def watch(asked: Asked, cell: Cell, workspace: Workspace, err: Console, *, quiet
 def close(outcome: Outcome, cell: Cell, err: Console, *, quiet: bool = False) -> None:
     """What there is to say after an answer: what went wrong, what it took, where its record is."""
     if outcome.run.stop_reason == "error":
-        err.print(words(outcome.run.error, "red"), soft_wrap=True)
+        err.print(inert_text(outcome.run.error, "red"), soft_wrap=True)
     elif outcome.run.answer is None:
         err.print(Text(f"There is no answer: {ENDS.get(outcome.run.stop_reason, outcome.run.stop_reason)}.", "magenta"))
     if not quiet:
         err.print(Text(terminal.summary(outcome, cell.model), "dim"), soft_wrap=not err.is_terminal)
     if outcome.unrecorded:
-        err.print(words(outcome.unrecorded, "red"), soft_wrap=True)
+        err.print(inert_text(outcome.unrecorded, "red"), soft_wrap=True)

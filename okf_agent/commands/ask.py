@@ -17,7 +17,7 @@ from okf_agent.cell import Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.prepare import quiet
 from okf_agent.results import answers, compare, output
-from okf_agent.results.answers import grounds_of, words
+from okf_agent.results.answers import grounds_of, inert_text
 from okf_agent.results.formats import Format, Written, format_of
 from okf_agent.results.one_object import OneObject
 from okf_agent.results.terminal import console
@@ -151,7 +151,7 @@ def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions
             written = _write(asked, outcome, workspace, wanted, err)
             facts["output_error"] = "" if written else "no query of this answer ran"
         except UserError as error:
-            err.print(words(str(error), "red"), soft_wrap=True)
+            err.print(inert_text(str(error), "red"), soft_wrap=True)
             facts["output_error"] = str(error)
         facts["exit_status"] = outcome.exit_status or (1 if facts["output_error"] else 0)
     database = workspace.ready(asked.database, quiet).database if outcome.run.result else None
@@ -165,9 +165,9 @@ def _say_answer(outcome: Outcome, wanted: AskOptions, out: Console, err: Console
     if outcome.run.answer is None:
         return
     if wanted.quiet and (wanted.output or not wanted.format):
-        out.print(answers.words(outcome.run.answer.answer), soft_wrap=True)
+        out.print(answers.inert_text(outcome.run.answer.answer), soft_wrap=True)
     elif not wanted.quiet:
-        err.print(answers.words(outcome.run.answer.answer, "bold"), soft_wrap=True)
+        err.print(answers.inert_text(outcome.run.answer.answer, "bold"), soft_wrap=True)
 
 
 def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: AskOptions, err: Console) -> bool:

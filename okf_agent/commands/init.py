@@ -13,7 +13,7 @@ from okf_compiler.options import config_given
 
 if TYPE_CHECKING:
     from okf_agent.config import Config
-    from okf_agent.setup import Done
+    from okf_agent.setup.initialise import Done
 
 
 @click.command()
@@ -34,7 +34,7 @@ def init(
 
     Exit status: 1 where the role is still to be made, or the first question failed.
     """
-    from okf_agent.setup import InitOptions, initialise
+    from okf_agent.setup.initialise import InitOptions, initialise
     from okf_compiler.settings import CONFIG_FILE
 
     config = configured()

@@ -57,7 +57,7 @@ def show(run: Run, found: Grounds, chart_wanted: bool | None, out: Console) -> I
     yield Text()
     if run.stop_reason in ENDS:
         yield Text(f"The best answer so far; the run was stopped: {ENDS[run.stop_reason]}.", "magenta")
-    yield words(answer.answer, "bold")
+    yield inert_text(answer.answer, "bold")
     if found.rules:
         yield Text("\nRests on" if found.read else "\nRules that the question names", "dim")
         yield from (_rule(rule) for rule in found.rules[:MAX_RULES])
@@ -84,7 +84,7 @@ def explain(found: Grounds) -> Iterator[RenderableType]:
     """All rules an answer rests on with their whole definitions, and what else was read."""
     for rule in found.rules:
         yield Text(f"{inert(rule.title)}  ", "bold").append(inert(rule.path), "dim")
-        yield Padding(words(rule.definition), (0, 0, 0, 2))
+        yield Padding(inert_text(rule.definition), (0, 0, 0, 2), expand=False)
         yield from (Text(f"  assumed, not stated: {inert(line)}", "magenta") for line in rule.assumed)
     if not found.rules:
         yield Text("No rule that was read matters to this answer, as far as can be told from its query.")
@@ -113,7 +113,7 @@ def _rule(rule: Rule) -> RenderableType:
     if len(definition) > MAX_DEFINITION:
         definition = definition[: MAX_DEFINITION - 1].rstrip() + "…"
     title = Text(inert(rule.title), "cyan").append(f"  {inert(rule.path)}", "dim")
-    return Padding(Group(title, Padding(Text(definition), (0, 0, 0, 2))), (0, 0, 0, 2))
+    return Padding(Group(title, Padding(Text(definition), (0, 0, 0, 2), expand=False)), (0, 0, 0, 2), expand=False)
 
 
 def _notes(run: Run, found: Grounds, chart_wanted: bool) -> Iterator[str]:
@@ -133,6 +133,6 @@ def _notes(run: Run, found: Grounds, chart_wanted: bool) -> Iterator[str]:
         yield "No chart: it needs two rows or more, with a label and a number that is not 0."
 
 
-def words(text: str, style: str = "") -> Text:
+def inert_text(text: str, style: str = "") -> Text:
     """Text of a model or a bundle: its lines as they are, whatever else a terminal would obey written out."""
     return Text("\n".join(map(inert, text.splitlines())), style)
