@@ -111,17 +111,18 @@ def tail(run_id: str | None, as_json: bool) -> None:
     """Show each run as it ends, or each step of the run ID as it happens; Ctrl-C leaves."""
     from okf_agent.records import runs as records
     from okf_agent.records import view as runs_view
+    from okf_agent.records.json_lines import follow
     from okf_agent.records.trace import RUNS_FILE
 
     folder = configured().runs
     if run_id is None:
         path = folder / RUNS_FILE
-        for record in records.follow(path, start=path.stat().st_size if path.exists() else 0):
+        for record in follow(path, start=path.stat().st_size if path.exists() else 0):
             if records.is_record(record):
                 _print_run(record, (), as_json)
         return
     out = _console()
-    for event in records.follow(_steps_file(folder, run_id), start=0):
+    for event in follow(_steps_file(folder, run_id), start=0):
         if as_json:
             print_json(event)
         for line in () if as_json else runs_view.step_lines(event, False):

@@ -20,7 +20,7 @@ from filelock import FileLock
 
 import okf_agent
 import okf_compiler
-from okf_agent.records.trace import LOCK_SECONDS, append_line, read_steps
+from okf_agent.records.json_lines import LOCK_SECONDS, append_line, read_lines
 from okf_compiler.errors import UserError
 
 REGISTRY = "holdout.jsonl"
@@ -94,7 +94,7 @@ def saw_holdout(evals: Path, suite: str, cell: str, evaluation: str, configurati
                 "configuration": plain,
                 "previous": _line_hash(entries[-1]) if entries else "",
             }
-            append_line(path, entry)
+            append_line(path, entry, "The registry of figures from held-out questions")
             entries.append(entry)
     return _mark(entries, suite, cell, evaluation)
 
@@ -132,7 +132,7 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, 
 
 
 def _entries(path: Path) -> list[dict[str, Any]]:
-    entries = [*read_steps(path)] if path.exists() else []
+    entries = [*read_lines(path)]
     previous = ""
     for number, entry in enumerate(entries, start=1):
         if entry.get("previous") != previous or not isinstance(entry.get("configuration"), dict):

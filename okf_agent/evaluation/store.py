@@ -16,7 +16,8 @@ from typing import Any, TypeAlias, TypeVar
 from filelock import FileLock, Timeout
 
 from okf_agent.config import Config
-from okf_agent.records.trace import RUNS_FILE, append_line, parse_line, read_steps
+from okf_agent.records.json_lines import append_line, parse_line, read_lines
+from okf_agent.records.trace import RUNS_FILE
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.whole_file import write_whole
 
@@ -108,7 +109,7 @@ class Evaluation:
     def steps(self, run_id: str) -> list[Line]:
         """The events of one run; [] if they are not kept any more."""
         try:
-            return [*read_steps(self.folder / "steps" / f"{run_id}.jsonl")]
+            return [*read_lines(self.folder / "steps" / f"{run_id}.jsonl")]
         except OSError:
             return []
 
@@ -142,7 +143,7 @@ class Evaluation:
         Raises:
             UserError: it cannot be written.
         """
-        append_line(self.folder / SCORES_FILE, line)
+        append_line(self.folder / SCORES_FILE, line, "The score of this run")
 
 
 @contextmanager

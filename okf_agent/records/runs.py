@@ -6,24 +6,21 @@ A line that is no record (torn, or of another program) is left out and counted; 
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from io import BytesIO
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
 from okf_agent import run
-from okf_agent.records.trace import RUNS_FILE, append_line, parse_line
+from okf_agent.records.json_lines import append_line, lines_backwards, parse_line, raw_lines, read_lines
+from okf_agent.records.trace import RUNS_FILE
 from okf_agent.run import Answered, event_from_json
 from okf_compiler.errors import UserError
 
 FEEDBACK_FILE = "feedback.jsonl"
-BLOCK = 1 << 18
-"""Bytes read at once from the end of a file."""
 TEXTS = ("run_id", "started_at", "database", "model", "question", "mode", "stop_reason")
 """What a line must have as texts to be a record."""
 AGO = re.compile(r"(\d+)\s*([mhdw])")
@@ -114,7 +111,7 @@ def read_runs(runs: Path, wanted: RunFilter | None = None, last: int | None = No
     """The records in `runs`, oldest first; with `last`, only so many of the latest, read from the end of the file."""
     wanted = wanted or RunFilter()
     found = Found()
-    lines: Iterable[bytes] = _lines(runs / RUNS_FILE) if last is None else lines_backwards(runs / RUNS_FILE)
+    lines: Iterable[bytes] = raw_lines(runs / RUNS_FILE) if last is None else lines_backwards(runs / RUNS_FILE)
     for line in lines:
         if last is not None and len(found.records) >= last:
             break
@@ -159,19 +156,13 @@ def find_run(runs: Path, run_id: str) -> Record:
 
 def steps_of(runs: Path, run_id: str) -> list[dict[str, Any]]:
     """The events of a run, in order; empty if its steps file is gone. Lines that are torn or foreign are left out."""
-    events = []
-    for line in _lines(runs / "steps" / f"{run_id}.jsonl"):
-        event = parse_line(line)
-        if event and "event" in event:
-            events.append(event)
-    return events
+    return [event for event in read_lines(runs / "steps" / f"{run_id}.jsonl") if "event" in event]
 
 
 def read_feedback(runs: Path) -> dict[str, list[Feedback]]:
     """What people said, by run_id, oldest first."""
     said: dict[str, list[Feedback]] = {}
-    for line in _lines(runs / FEEDBACK_FILE):
-        data = parse_line(line) or {}
+    for data in read_lines(runs / FEEDBACK_FILE):
         if isinstance(data.get("run_id"), str):
             values = {name: str(data.get(name) or "") for name in ("verdict", "note", "at")}
             said.setdefault(data["run_id"], []).append(Feedback(data["run_id"], **values))
@@ -185,7 +176,7 @@ def add_feedback(runs: Path, run_id: str, verdict: str, note: str = "") -> Feedb
         UserError: it cannot be written.
     """
     said = Feedback(run_id, verdict, note, datetime.now().astimezone().isoformat(timespec="seconds"))
-    append_line(runs / FEEDBACK_FILE, vars(said))
+    append_line(runs / FEEDBACK_FILE, asdict(said), "Your feedback")
     return said
 
 
@@ -254,27 +245,6 @@ def kept_rows(runs: Path, record: Record) -> Rows | None:
     return Rows(*found, cut=bool(found[1]) and (total is None or total > len(found[1])))
 
 
-def follow(path: Path, *, start: int, pause: float = 0.3) -> Iterator[Record]:
-    """The objects that are appended to a file of JSON lines after byte `start`, as they come; never ends.
-
-    Only whole lines: one that is being written is waited for.
-    """
-    position = start
-    while True:
-        size = path.stat().st_size if path.exists() else 0
-        position = position if position <= size else 0  # another file under the same name
-        if size > position:
-            with path.open("rb") as file:
-                file.seek(position)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break
-                    position += len(line)
-                    if (data := parse_line(line)) is not None:
-                        yield data
-        time.sleep(pause)
-
-
 def is_record(data: Mapping[str, Any]) -> bool:
     return all(isinstance(data.get(name), str) for name in TEXTS)
 
@@ -291,32 +261,6 @@ def parse_since(text: str) -> datetime:
         return datetime.fromisoformat(text.strip()).astimezone()
     except ValueError:
         raise UserError(f"--since {text}: write a date (2026-11-01) or how long ago (2h, 7d).", status=2) from None
-
-
-def lines_backwards(path: Path) -> Iterator[bytes]:
-    """The lines of a file from its last to its first, each with its line end if it has one."""
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return
-    with file:
-        position = file.seek(0, 2)
-        rest = b""
-        while position > 0:
-            start = max(0, position - BLOCK)
-            file.seek(start)
-            lines = BytesIO(file.read(position - start) + rest).readlines()
-            rest = lines.pop(0) if start else b""
-            yield from reversed(lines)
-            position = start
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            yield from file
-    except FileNotFoundError:
-        return
 
 
 def _record(line: bytes) -> Record | None:

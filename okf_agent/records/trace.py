@@ -7,14 +7,12 @@ is written to its steps file first and to runs.jsonl after, so that none is lost
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import json
 import os
 import platform
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -27,6 +25,17 @@ from filelock import FileLock, Timeout
 from okf_agent import DISTRIBUTION
 from okf_agent.config import TraceSection
 from okf_agent.models.errors import redact
+from okf_agent.records.json_lines import (
+    RECORD,
+    append_line,
+    cut_torn_line,
+    open_private,
+    parse_line,
+    raw_lines,
+    read_lines,
+    unwritten,
+    write_line,
+)
 from okf_agent.run import (
     Answered,
     Event,
@@ -41,14 +50,33 @@ from okf_agent.run import (
 from okf_compiler.errors import UserError
 
 RUNS_FILE = "runs.jsonl"
-LOCK_SECONDS = 30
-"""How long another writer of runs.jsonl is waited for; a line takes it milliseconds."""
 BEGINNING_SECONDS = 60
 """How old a lock without a steps file may be; an older one is of a run that died before its first word."""
 SAMPLE_CHARS = 500
 """Of a tool result that `trace.rows: sample` keeps."""
 SAMPLE_ROWS = 5
 """Of the answer's rows that it keeps."""
+
+
+def _new_id() -> str:
+    """An id that sorts by time: 20261129-204512-3fa2c1."""
+    return f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def versions() -> dict[str, str]:
+    """The versions of what made a run, as far as they are known."""
+    return dict(_versions())
+
+
+@functools.cache  # finding them out takes as long as a query does
+def _versions() -> Mapping[str, str]:
+    found = {"python": platform.python_version()}
+    for name in (DISTRIBUTION, "litellm", "psycopg"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 @dataclass(frozen=True)
@@ -68,9 +96,9 @@ class Header:
     cell: Mapping[str, Any] | None = None
     """The settings of its cell; in an evaluation with the cell's name."""
     client: str = "cli"
-    run_id: str = field(default_factory=lambda: _new_id())
+    run_id: str = field(default_factory=_new_id)
     started_at: str = field(default_factory=lambda: datetime.now().astimezone().isoformat(timespec="milliseconds"))
-    versions: Mapping[str, str] = field(default_factory=lambda: versions())
+    versions: Mapping[str, str] = field(default_factory=versions)
 
 
 class Recorder:
@@ -95,10 +123,10 @@ class Recorder:
             self.steps.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = FileLock(self.steps.with_suffix(".lock"), timeout=5, mode=0o600)
             self._lock.acquire()
-            self._file = _open_private(self.steps)
-            _write(self._file, {"event": "Started", **asdict(header)})
+            self._file = open_private(self.steps)
+            write_line(self._file, {"event": "Started", **asdict(header)})
         except (OSError, Timeout) as error:
-            raise _no_record(self.steps, error) from None
+            raise unwritten(RECORD, self.steps, error) from None
 
     def __enter__(self) -> Recorder:
         return self
@@ -124,7 +152,7 @@ class Recorder:
 
     def update(self, **changes: Any) -> None:
         """Set fields of the header that preparing the run has found out."""
-        self.header = Header(**{**vars(self.header), **changes})
+        self.header = replace(self.header, **changes)
         self._try_write({"event": "Prepared", **changes})
 
     def on_event(self, event: Event) -> None:
@@ -155,7 +183,7 @@ class Recorder:
     def _try_write(self, data: Mapping[str, Any]) -> None:
         if self.lost is None:
             try:
-                _write(self._file, data)
+                write_line(self._file, data)
             except OSError as error:
                 self.lost = error
 
@@ -184,27 +212,6 @@ def record(header: Header, run: Run) -> dict[str, Any]:
         "seconds": round(run.seconds, 6),
         "answer": answer,
     }
-
-
-def append_line(path: Path, data: Mapping[str, Any]) -> None:
-    """Append one line to a file of JSON lines: whole, or not at all.
-
-    One process at a time; a torn last line, of a writer that was killed, is cut first.
-
-    Raises:
-        UserError: it cannot be written; the file is as long as before.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(path.name + ".lock"), timeout=LOCK_SECONDS, mode=0o600):
-            file = _open_private(path)
-            try:
-                _cut_torn_line(file)
-                _write(file, data)
-            finally:
-                os.close(file)
-    except (OSError, Timeout) as error:
-        raise _no_record(path, error) from None
 
 
 def close_dead_runs(runs: Path) -> list[str]:
@@ -240,39 +247,19 @@ def delete_old_steps(runs: Path, days: float) -> None:
             continue  # gone, or not ours to delete
 
 
-def read_steps(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines. A line that is torn or damaged is left out: it must not stop a start."""
-    with path.open("rb") as lines:
-        for line in lines:
-            data = parse_line(line)
-            if data is not None:
-                yield data
-
-
-def parse_line(line: bytes) -> dict[str, Any] | None:
-    """The object of a line; None if it is torn, still being written, damaged, or no object."""
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
-
-
 def _close_dead(runs: Path, steps: Path) -> bool:
     """Write the line of the dead run of a steps file, unless it has one."""
-    entries = [*read_steps(steps)]
+    entries = [*read_lines(steps)]
     ends = (e.get("record") for e in entries if e.get("event") == "Finished")
     finished = next((end for end in ends if isinstance(end, dict) and "run_id" in end), None)
     line = finished or _record_of_dead(entries)
     if line is None or _has_line(runs / RUNS_FILE, line["run_id"]):
         return False
     if finished is None:
-        file = _open_private(steps)
+        file = open_private(steps)
         try:
-            _cut_torn_line(file)
-            _write(file, {"event": "Finished", "record": line})
+            cut_torn_line(file)
+            write_line(file, {"event": "Finished", "record": line})
         finally:
             os.close(file)
     append_line(runs / RUNS_FILE, line)
@@ -299,83 +286,5 @@ def _record_of_dead(entries: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _has_line(path: Path, run_id: str) -> bool:
-    try:
-        with path.open("rb") as lines:
-            found = (parse_line(line) for line in lines if run_id.encode() in line)
-            return any(data is not None and data.get("run_id") == run_id for data in found)
-    except FileNotFoundError:
-        return False
-
-
-def _open_private(path: Path) -> int:
-    """A descriptor that reads and appends; the file is made for its owner alone."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    return os.open(path, flags, 0o600)
-
-
-def _write(file: int, data: Mapping[str, Any]) -> None:
-    """Write one line, or leave the file as it was.
-
-    Raises:
-        OSError: a full disk, a size limit, …
-    """
-    if "event" in data:
-        data = {"at": round(time.time(), 3), **data}
-    text = json.dumps(data, ensure_ascii=False, default=str)
-    try:
-        line = text.encode() + b"\n"
-    except UnicodeEncodeError:  # half of a surrogate pair, from a model
-        line = json.dumps(data, default=str).encode() + b"\n"
-    size = os.lseek(file, 0, os.SEEK_END)
-    try:
-        written = 0
-        while written < len(line):
-            written += os.write(file, line[written:])
-    except OSError:
-        with contextlib.suppress(OSError):  # not a regular file; the next writer cuts what is torn
-            os.ftruncate(file, size)
-        raise
-
-
-def _cut_torn_line(file: int) -> None:
-    """Cut what stands after the last line end."""
-    size = end = os.lseek(file, 0, os.SEEK_END)
-    while end > 0:
-        start = max(0, end - 65_536)
-        os.lseek(file, start, os.SEEK_SET)
-        newline = os.read(file, end - start).rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
-    if end < size:
-        os.ftruncate(file, end)
-
-
-def _no_record(path: Path, error: Exception) -> UserError:
-    problem = getattr(error, "strerror", None) or str(error)
-    return UserError(
-        f"The record of this run could not be written to {path}: {problem}.\n"
-        f"Make room, or point agent.runs in config.yaml to a folder that you can write to."
-    )
-
-
-def _new_id() -> str:
-    """An id that sorts by time: 20261129-204512-3fa2c1."""
-    return f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-
-
-def versions() -> dict[str, str]:
-    """The versions of what made a run, as far as they are known."""
-    return dict(_versions())
-
-
-@functools.cache  # finding them out takes as long as a query does
-def _versions() -> Mapping[str, str]:
-    found = {"python": platform.python_version()}
-    for name in (DISTRIBUTION, "litellm", "psycopg"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = (parse_line(line) for line in raw_lines(path) if run_id.encode() in line)
+    return any(data is not None and data.get("run_id") == run_id for data in found)

@@ -18,7 +18,8 @@ from okf_agent import agent
 from okf_agent.config import ModelSection, Price, TraceSection
 from okf_agent.knowledge import Sources, prepare
 from okf_agent.llm import Model
-from okf_agent.records.trace import RUNS_FILE, Header, Recorder, read_steps
+from okf_agent.records.json_lines import read_lines
+from okf_agent.records.trace import RUNS_FILE, Header, Recorder
 from okf_agent.run import Event, Limits, ModelReplied, Question, Run, ToolFinished, ToolStarted, Writing
 from okf_agent.tools import Context
 
@@ -291,7 +292,7 @@ def test_a_streams_text_arrives_piece_by_piece_before_the_reply(ask: Asker) -> N
     pieces = [e.text for e in ask.of(Writing)]
     assert "".join(pieces) == "I count the hubs." and len(pieces) > 1
     assert ask.events.index(ask.of(Writing)[-1]) < ask.events.index(ask.of(ModelReplied)[0])
-    steps = [*read_steps(ask.runs / "steps" / f"{ask.line['run_id']}.jsonl")]
+    steps = [*read_lines(ask.runs / "steps" / f"{ask.line['run_id']}.jsonl")]
     assert "Writing" not in {step["event"] for step in steps}
 
 

@@ -14,7 +14,8 @@ from okf_agent.bundles.reading import brief
 from okf_agent.config import ModelSection, TraceSection
 from okf_agent.knowledge import Sources, prepare
 from okf_agent.llm import Model
-from okf_agent.records.trace import RUNS_FILE, Header, Recorder, read_steps
+from okf_agent.records.json_lines import read_lines
+from okf_agent.records.trace import RUNS_FILE, Header, Recorder
 from okf_agent.run import Event, Limits, Question
 from okf_agent.tasks import Task, find_task
 from okf_agent.tools import Context
@@ -146,7 +147,7 @@ def test_disaster_1_through_the_bundle(documents: Documents, task: Task, tmp_pat
         assert brief((bundle / path[1:]).read_text(encoding="utf-8")).strip() in endpoint.told(1)[0]
     assert "hubregistry" in endpoint.told(2)[1]
     assert second["messages"][:2] == third["messages"][:2] == first["messages"]
-    assert [*read_steps(tmp_path / "runs" / RUNS_FILE)] == [line]
+    assert [*read_lines(tmp_path / "runs" / RUNS_FILE)] == [line]
 
 
 def test_disaster_1_with_raw_documents(documents: Documents, task: Task, tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_disaster_1_with_raw_documents(documents: Documents, task: Task, tmp_pat
 def test_steps_hold_every_message_of_a_run(documents: Documents, task: Task, tmp_path: Path) -> None:
     with Endpoint([submit(SQL, SAID)]) as endpoint:
         line, events = walk(endpoint, task, "raw", Sources("disaster", documents), tmp_path / "runs")
-    steps = [*read_steps(tmp_path / "runs" / "steps" / f"{line['run_id']}.jsonl")]
+    steps = [*read_lines(tmp_path / "runs" / "steps" / f"{line['run_id']}.jsonl")]
     assert [s["event"] for s in steps] == ["Started", *(type(e).__name__ for e in events), "Finished"]
     assert steps[1]["messages"] == endpoint.requests[0]["messages"]
     assert steps[-1]["record"] == line

@@ -16,9 +16,10 @@ import pytest
 from support.command import SCRIPTS, run
 
 from okf_agent.config import TraceSection
-from okf_agent.records import runs
+from okf_agent.records import json_lines, runs
+from okf_agent.records.json_lines import BLOCK, append_line
 from okf_agent.records.runs import RunFilter
-from okf_agent.records.trace import RUNS_FILE, Header, Recorder, append_line
+from okf_agent.records.trace import RUNS_FILE, Header, Recorder
 from okf_agent.records.view import statistics_view
 from okf_agent.run import Answer, Answered, ModelReplied, Notice, Run, StepStarted, Told, ToolFinished, Usage
 from okf_compiler.errors import UserError
@@ -114,11 +115,11 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, torn: str) -> None:
         assert [r["run_id"] for r in found.records] == [run_id] and found.skipped == 1
 
 
-@pytest.mark.parametrize("size", [0, 1, runs.BLOCK - 1, runs.BLOCK, runs.BLOCK + 1, 3 * runs.BLOCK])
+@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
 def test_lines_backwards_are_the_lines(tmp_path: Path, size: int) -> None:
     text = b"a\r\n\n" + b"b" * size + b"\nc\xc3\xa9\n" + b"d" * size
     (tmp_path / "file").write_bytes(text)
-    found = [*runs.lines_backwards(tmp_path / "file")]
+    found = [*json_lines.lines_backwards(tmp_path / "file")]
     assert b"".join(reversed(found)) == text and all(line.count(b"\n") <= 1 for line in found)
 
 
@@ -253,7 +254,7 @@ def test_since_that_is_no_time_is_told(workspace: Path) -> None:
 def test_lines_are_followed_as_they_come_and_only_whole(tmp_path: Path) -> None:
     path = tmp_path / RUNS_FILE
     path.write_text('{"old": 1}\n{"half": ', encoding="utf-8")
-    lines = runs.follow(path, start=len('{"old": 1}\n'), pause=0.01)
+    lines = json_lines.follow(path, start=len('{"old": 1}\n'), pause=0.01)
     late = threading.Timer(0.1, lambda: append_line(path, {"new": 2}))  # it cuts the torn line
     late.start()
     assert next(lines) == {"new": 2}

@@ -18,15 +18,8 @@ from typing import Any, Literal
 import pytest
 
 from okf_agent.config import TraceSection
-from okf_agent.records.trace import (
-    RUNS_FILE,
-    Header,
-    Recorder,
-    append_line,
-    close_dead_runs,
-    delete_old_steps,
-    read_steps,
-)
+from okf_agent.records.json_lines import append_line, read_lines
+from okf_agent.records.trace import RUNS_FILE, Header, Recorder, close_dead_runs, delete_old_steps
 from okf_agent.run import Answer, Answered, ModelReplied, Run, StepStarted, ToolFinished, Usage
 from okf_compiler.errors import UserError
 
@@ -119,7 +112,7 @@ def test_query_results_are_kept_as_far_as_wanted(
     with Recorder(tmp_path, header(), TraceSection(rows=rows)) as recorder:
         recorder.on_event(EVENTS[2])
         finish(recorder)
-    text = next(s["text"] for s in read_steps(recorder.steps) if s["event"] == "ToolFinished")
+    text = next(s["text"] for s in read_lines(recorder.steps) if s["event"] == "ToolFinished")
     assert kept in text and ("secret" in text) == (rows != "none")
 
 
@@ -136,10 +129,15 @@ def test_a_torn_last_line_is_cut_before_the_next(tmp_path: Path, torn: str) -> N
     assert lines(tmp_path) == [{"a": 1}, {"b": 2}]
 
 
+def test_what_could_not_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^The score of this run could not be written to .*: Is a directory"):
+        append_line(tmp_path, {"a": 1}, "The score of this run")
+
+
 WRITER = """
 import sys
 from pathlib import Path
-from okf_agent.records.trace import append_line
+from okf_agent.records.json_lines import append_line
 print("ready", flush=True)
 for number in range(int(sys.argv[2])):
     append_line(Path(sys.argv[1]), {"writer": sys.argv[3], "number": number, "text": "x" * 20_000})
@@ -256,7 +254,7 @@ def test_a_run_that_lives_is_left_alone_and_one_that_died_is_closed_once(tmp_pat
     assert (line["run_id"], line["stop_reason"], line["answer"]) == (run_id, "interrupted", None)
     assert (line["llm_calls"], line["input_tokens"], line["cost_usd"]) == (1, 100, 0.5)
     assert (line["files_opened"], line["tool_calls"], line["bundle_hash"]) == (["/a.md"], {"read_file": 1}, "abc")
-    last = [*read_steps(tmp_path / "steps" / f"{run_id}.jsonl")][-1]
+    last = [*read_lines(tmp_path / "steps" / f"{run_id}.jsonl")][-1]
     assert last["event"] == "Finished" and last["record"] == line
 
 
@@ -353,4 +351,4 @@ def test_the_answers_rows_are_kept_as_far_as_wanted(
     with Recorder(tmp_path, header(), TraceSection(rows=rows)) as recorder:
         recorder.on_event(Answered(Answer("SELECT 1", "x", 9, "ran"), (), ("n",), tuple((str(n),) for n in range(9))))
         finish(recorder)
-    assert len(next(s["rows"] for s in read_steps(recorder.steps) if s["event"] == "Answered")) == kept
+    assert len(next(s["rows"] for s in read_lines(recorder.steps) if s["event"] == "Answered")) == kept

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from okf_agent.cell import Cell
 from okf_agent.knowledge import Sources, prepare
-from okf_agent.records.trace import read_steps
+from okf_agent.records.json_lines import read_lines
 from okf_agent.search import index as search_index
 from okf_agent.search.signposts import MAX_MATCHES, MAX_TABLES, matches, tables
 from okf_compiler.bundle import Concept, load
@@ -66,9 +66,9 @@ def test_matches_find_the_rules_that_questions_of_the_shop_need() -> None:
     rule = re.compile(r"rule (\S+)$")
     ids = {m[1]: c.id for c in concepts.values() if (m := rule.search(c.frontmatter["sources"][-1]["title"]))}
     shop = SHOP.parents[2] / "data" / "shop"
-    tasks = {t["instance_id"]: t["query"] for t in read_steps(shop / "tasks.jsonl")}
+    tasks = {t["instance_id"]: t["query"] for t in read_lines(shop / "tasks.jsonl")}
     needed = named = listed = 0
-    for gold in read_steps(shop / "gold.jsonl"):
+    for gold in read_lines(shop / "gold.jsonl"):
         found = matches(index.rank(tasks[gold["instance_id"]], MAX_MATCHES), concepts)
         rules = [ids[str(id)] for id in gold["external_knowledge"]]
         needed, named, listed = needed + len(rules), named + len({*rules} & {*found}), listed + len(found)
