@@ -7,10 +7,8 @@ has run, or in a reason why there is none.
 
 from __future__ import annotations
 
-import json
 import re
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
