@@ -15,7 +15,9 @@ def count(number: int, thing: str) -> str:
 
 def dollars(amount: Any) -> str:
     """
-    >>> dollars(0.00125), dollars(None)
-    ('$0.0013', 'cost unknown')
+    >>> dollars(0.00125), dollars(1234.5), dollars(None)
+    ('$0.0013', '$1,234.50', 'cost unknown')
     """
-    return f"${amount:.4f}" if isinstance(amount, int | float) else "cost unknown"
+    if not isinstance(amount, int | float):
+        return "cost unknown"
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"

@@ -32,7 +32,7 @@ def run(commands: click.Group) -> None:
     except click.ClickException as error:
         said = io.StringIO()
         error.show(said)
-        click.echo(inert_lines(without_passwords(said.getvalue())), err=True, nl=False)
+        click.echo(inert_lines(without_passwords(said.getvalue().expandtabs(2))), err=True, nl=False)
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from okf_agent.commands.options import configured, model_option, unsafe_option
+from okf_agent.commands.options import configured, model_option, say, unsafe_option
+from okf_compiler.options import config_given
+
+if TYPE_CHECKING:
+    from okf_agent.config import Config
 
 
 @click.group("eval")
@@ -53,7 +57,10 @@ def run(tasks: str | None, **options: Any) -> None:
     from okf_agent.evaluation.plan import EvalOptions
 
     patterns = tuple(part.strip() for part in (tasks or "").split(",") if part.strip())
-    sys.exit(evaluate(configured(), EvalOptions(tasks=patterns, **options), Console(stderr=True)))
+    file, changes = config_given()
+    given = (*(("--config", str(file)) if file else ()), *(part for change in changes for part in ("--set", change)))
+    wanted = EvalOptions(tasks=patterns, config_given=given, **options)
+    sys.exit(evaluate(configured(), wanted, Console(stderr=True)))
 
 
 @evaluation.command()
@@ -65,7 +72,7 @@ def report(name: str) -> None:
 
     config = configured()
     folder = store.find(config, name).folder
-    for path in reports.write(folder, explain.explainer(config, folder, _warn)):
+    for path in reports.write(folder, explain.explainer(config, folder, say)):
         click.echo(path)
 
 
@@ -97,7 +104,7 @@ def show(task: str, name: str) -> None:
 
     config = configured()
     folder = store.find(config, name).folder
-    click.echo(showing.show(folder, task, explain.explainer(config, folder, _warn)))
+    click.echo(showing.show(folder, task, explain.explainer(config, folder, say)))
 
 
 @evaluation.command()
@@ -121,21 +128,16 @@ def score(file: Path, **options: Any) -> None:
 @evaluation.command("list")
 def list_all() -> None:
     """List the suites, here or to be had, and the evaluations of this workspace."""
-    from okf_agent.evaluation import store, suites
+    from okf_agent.evaluation import store
 
     config = configured()
-    for suite in suites.listed(config):
-        click.echo(f"{suite.name:24} {suite.folder or 'not here: ' + suite.get}")
+    _list_suites(config)
     click.echo(f"{'questions of your own':24} `okf-agent eval run --suite FILE.jsonl`, see docs/evaluation.md")
     for name in store.names(config):
         found = store.Evaluation.load(store.folder_of(config, name))
         cells = ", ".join(cell["name"] for cell in found.facts["cells"])
         wanted = len(found.facts["tasks"]) * len(found.facts["cells"]) * found.facts["repeat"]
         click.echo(f"{name}: {found.facts['suite']} in {cells}; {len(found.runs())} of {wanted} runs")
-
-
-def _warn(text: str) -> None:
-    click.echo(text, err=True)
 
 
 @click.group("data")
@@ -167,7 +169,11 @@ def get(name: str, update: bool) -> None:
 @data.command("list")
 def list_data() -> None:
     """List the suites that can be had, and whether they are here."""
-    from okf_agent.downloads import suites as publishers
+    _list_suites(configured())
 
-    for name, folder, whole in publishers.listed(configured().settings):
-        click.echo(f"{name:24} {folder if whole else f'not here: okf-agent data get {name}'}")
+
+def _list_suites(config: Config) -> None:
+    from okf_agent.evaluation import suites
+
+    for suite in suites.listed(config):
+        click.echo(f"{suite.name:24} {suite.folder or 'not here: ' + suite.get}")

@@ -152,17 +152,6 @@ class Got:
     content: str
 
 
-def listed(settings: Settings) -> list[tuple[str, Path, bool]]:
-    """(name, folder, whether it is here whole) of every suite that can be had."""
-    found = []
-    for name, published in SUITES.items():
-        folder = settings.root / "data" / published.folder
-        lock = _read_lock(folder)
-        whole = bool(lock) and all((folder / path).is_file() for path in lock["files"])
-        found.append((name, folder, whole))
-    return found
-
-
 def get(settings: Settings, name: str, *, update: bool = False, progress: Progress = silent) -> Got:
     """Bring a suite to `data/<folder>/`: what is missing, and what is not as it was pinned; `update`: the newest.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -91,10 +92,9 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
     before: Mapping[str, Any] = begun.facts if begun else {}
     suite_name = wanted.suite or (begun.suite if begun else "")
     if not suite_name:
-        known = ", ".join(store.names(config)) or "none"
-        raise UserError(
-            f"Which suite? Give --suite NAME, or the --name of an evaluation to go on with: {known}", status=2
-        )
+        known = store.names(config)
+        begun_ones = f", or go on with one by --name: {', '.join(known)}" if known else ""
+        raise UserError(f"Which suite? Give --suite NAME (`okf-agent eval list` has them){begun_ones}.", status=2)
     suite = suites.load(suite_name, config)
     if begun:
         plan.refuse_other_files(before, suite)
@@ -219,7 +219,7 @@ def _ask_all(
 
 def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -> int:
     """Say how it ended, and how to go on; the exit status."""
-    again = f"okf-agent eval run --name {evaluation.name}"
+    again = shlex.join(["okf-agent", "eval", "run", *planned.wanted.config_given, "--name", evaluation.name])
     if stopped == "interrupted":
         say(f"Interrupted. To go on: {again}")
         return 130

@@ -53,6 +53,8 @@ class EvalOptions:
     judge: str | None = None
     cache: bool = False
     unsafe_role: bool = False
+    config_given: tuple[str, ...] = ()
+    """`--config` and `--set` as they were given, for the command that goes on."""
 
 
 AT_ONCE = 4

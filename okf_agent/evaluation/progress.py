@@ -88,6 +88,7 @@ class Display:
         self._console = console
         self._live = live
         self._last = time.monotonic()
+        self._so_far = ""
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -103,12 +104,20 @@ class Display:
             return
         self._last = now
         if self._live is None:
-            self.say(self.state.line())
+            self.say_line()
             return
         for name, count in self.state.cells.items():
             right = f"{count.right} of {count.scored} right" if count.scored else ""
             self._bars.update(self._tasks[name], completed=count.done, right=right)
         self._live.update(Group(self._bars, Text(self.state.line())), refresh=True)
+
+    def say_line(self) -> None:
+        """The state as a line of its own, unless nothing has come since the last one but time."""
+        line = self.state.line()
+        so_far, _, _ = line.partition(", about ")
+        if so_far != self._so_far:
+            self._so_far = so_far
+            self.say(line)
 
     def say(self, text: str) -> None:
         """A line of its own."""
@@ -126,4 +135,4 @@ def shown(state: State, console: Console) -> Iterator[Display]:
     else:
         display = Display(state, console, None)
         yield display
-    display.say(state.line())
+    display.say_line()

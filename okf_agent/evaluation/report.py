@@ -17,7 +17,6 @@ from okf_agent.evaluation.shown_steps import MOST_CHARS, Step, shortened, steps_
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.wording import (
     HOW_TO_READ,
-    dollars,
     hundred,
     interval,
     markdown_text,
@@ -29,6 +28,7 @@ from okf_agent.evaluation.wording import (
     short,
     when,
 )
+from okf_agent.wording import dollars
 from okf_compiler.errors import UserError
 from okf_compiler.whole_file import write_whole
 

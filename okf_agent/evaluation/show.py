@@ -10,7 +10,8 @@ from okf_agent.evaluation import figures
 from okf_agent.evaluation.figures import Explains, Scored
 from okf_agent.evaluation.shown_steps import shortened, steps_of
 from okf_agent.evaluation.store import Evaluation
-from okf_agent.evaluation.wording import dollars, number
+from okf_agent.evaluation.wording import number
+from okf_agent.wording import count, dollars
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert, inert_lines
 
@@ -43,8 +44,8 @@ def _verdict(run: Scored) -> Iterator[str]:
     record, score = run.run, run.score
     verdict = "unscored" if run.strict is None else "right" if run.strict else "wrong"
     lenient = ", right by the lenient rule" if run.strict is False and score.get("lenient") else ""
-    calls = record.get("llm_calls")
-    took = f"{calls} model call{'s' * (calls != 1)}, {number(run.tokens)} tokens, {dollars(record.get('cost_usd'))}"
+    calls = count(int(record.get("llm_calls") or 0), "model call")
+    took = f"{calls}, {number(run.tokens)} tokens, {dollars(record.get('cost_usd'))}"
     repeat = f", run {run.repeat}" if run.repeat > 1 else ""
     yield inert(f"━━ {run.cell}{repeat}: {verdict}{lenient} ({record.get('stop_reason')}, {took})")
     if run.miss:

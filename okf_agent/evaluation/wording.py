@@ -49,10 +49,6 @@ def hundred(value: float | None) -> str:
     return "–" if value is None else number(100 * value, 1)
 
 
-def dollars(value: float | None) -> str:
-    return "unknown" if value is None else f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
-
-
 def when(text: object) -> str:
     """The minute of an ISO 8601 time."""
     return " at ".join(str(text)[:16].split("T"))

@@ -19,7 +19,7 @@ from support.workspace import Workspace
 from support.workspace import workspace as make
 
 from okf_agent.evaluation.plan import changes
-from okf_agent.evaluation.runner import Budget, expected
+from okf_agent.evaluation.runner import Budget, Costs, expected
 from okf_agent.evaluation.store import Evaluation
 
 PRICE = {"openai/scripted": {"input": 1000, "output": 0}}
@@ -203,7 +203,8 @@ def test_a_key_that_is_missing_is_said_before_anything_is_asked(lab: Lab) -> Non
 def test_a_budget_knows_what_each_cell_takes(
     spent: float, costs: dict[str, list[float]], out: tuple[str, ...], reached: bool
 ) -> None:
-    assert Budget(1.0).reached(spent, expected(costs, spent, out)) is reached
+    over = {cell: Costs(sum(each), len(each)) for cell, each in costs.items()}
+    assert Budget(1.0).reached(spent, expected(over, spent, out)) is reached
 
 
 def test_kept_replies_cost_nothing_and_are_counted(lab: Lab) -> None:
@@ -340,6 +341,7 @@ def test_ctrl_c_ends_it_cleanly(lab: Lab) -> None:
         config = {"name": "openai/scripted", "api_base": endpoint.url, "retries": 0, "prices": PRICE}
         (lab.root / "config.yaml").write_text(json.dumps({"model": config}), encoding="utf-8")
         command = [SCRIPTS / "okf-agent", "eval", "run", "--suite", "many.jsonl", "--cells", "pack", "--name", "c"]
+        command += ["--set", "agent.max_steps=6"]
         new = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if sys.platform == "win32" else {}
         process = subprocess.Popen(command, cwd=lab.root, stderr=subprocess.PIPE, encoding="utf-8", **new)
         deadline = time.monotonic() + 60
@@ -350,9 +352,9 @@ def test_ctrl_c_ends_it_cleanly(lab: Lab) -> None:
         said = process.communicate(timeout=60)[1]
     assert time.monotonic() - began < 20
     assert process.returncode == 130, said
-    assert "To go on: okf-agent eval run --name c" in said
+    assert "To go on: okf-agent eval run --set agent.max_steps=6 --name c" in said
     assert len(lab.lines("c")) == 4
-    status, _ = lab.run("--name", "c")
+    status, _ = lab.run("--name", "c", "--set", "agent.max_steps=6")
     assert status == 0
     assert len(lab.lines("c")) == 12
 
