@@ -15,11 +15,11 @@ from dataclasses import replace
 from okf_agent import prompts
 from okf_agent.knowledge import Knowledge
 from okf_agent.llm import ContextOverflow, Model, OutOfTime
+from okf_agent.messages import first_messages, submissions, tools_of, with_written_calls
 from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.models.bounded import Cancelled
 from okf_agent.models.errors import redact
-from okf_agent.models.reply import Reply, ToolCall, sent_call
-from okf_agent.models.written_calls import calls_in_text
+from okf_agent.models.reply import Reply, ToolCall
 from okf_agent.models.written_sql import sql_in_text
 from okf_agent.prompts import framing
 from okf_agent.run import (
@@ -40,11 +40,10 @@ from okf_agent.run import (
     StopReason,
     Tally,
     Told,
-    ToolFinished,
     ToolStarted,
     Writing,
 )
-from okf_agent.tools import Check, Context, Tool, ToolResult, run_sql, submit_answer, unknown_tool
+from okf_agent.tools import Check, Context, Tool, ToolResult, submit_answer, unknown_tool
 from okf_compiler.errors import UserError
 
 PROSE_REPLIES = 3
@@ -113,8 +112,8 @@ class _Loop:
         """Calls made, and the texts of those that failed, as far as the conversation still shows them."""
         self.tally = Tally()
         self.started = time.monotonic()
-        self.tools = tools_of(knowledge, context)
-        self.messages = first_messages(question, knowledge, context)
+        self.tools = tools_of(knowledge, context.max_rows)
+        self.messages = first_messages(question, knowledge, has_content=context.database is not None)
         # Rules that are pasted count as seen as those that are read do; so does what was said before.
         alone = knowledge.reply == "sql"  # one message, which begins with what the sections hold
         told = [question.text] if alone else [str(message["content"]) for message in self.messages[1:]]
@@ -181,8 +180,7 @@ class _Loop:
                 self.emit(ToolStarted(self.context.step, tool.name, arguments))
                 result = tool.run(arguments, self.context)
         result = replace(result, text=printable(framing.unmarked(result.text)))
-        known = {name: value for name, value in vars(result).items() if name != "data"}  # the text says it all
-        self.emit(ToolFinished(self.context.step, call.name, **known))
+        self.emit(result.finished(self.context.step, call.name))
         return result
 
     def nudge(self, reply: Reply) -> None:
@@ -208,7 +206,7 @@ class _Loop:
             self.emit(Notice(f"there was no last answer: {error}"))
             return reason
         self.context.sent_back_at = 0  # nothing goes back any more
-        for call in _submissions(reply, submit):
+        for call in submissions(reply, submit):
             self.run_call(call, reply)
         check = self.context.check
         if check and check.answer.sql and check.answer.checked != "error":
@@ -265,7 +263,7 @@ class _Loop:
             seconds = self.limits.max_seconds - (time.monotonic() - self.started)
         reply = self.call_model([tool.spec() for tool in offered], seconds)
         if offered and not reply.tool_calls:
-            reply = _with_written_calls(reply, offered)
+            reply = with_written_calls(reply, offered)
         calls = tuple({"name": c.name, "arguments": c.arguments} for c in reply.tool_calls)
         self.emit(
             ModelReplied(self.context.step, reply.content, calls, reply.finish_reason, reply.usage, reply.reasoning)
@@ -345,57 +343,9 @@ class _Loop:
         self.on_event(event)
 
 
-def tools_of(knowledge: Knowledge, context: Context) -> tuple[Tool, ...]:
-    """Those that the knowledge brings, then the two that every run has; submit_answer is the last."""
-    return (*knowledge.tools, run_sql.tool(context.max_rows), submit_answer.tool())
-
-
-def first_messages(question: Question, knowledge: Knowledge, context: Context) -> list[Message]:
-    """The instructions with the knowledge, what was said before, and the question.
-
-    Instructions come first and hold nothing of the question, so that providers can cache them; where one reply is
-    asked for, everything is one message, and what is the same for many questions stands at its beginning.
-    """
-    knows = "\n\n".join(knowledge.sections)
-    text = f"{question.text}\n\n{knowledge.signposts}" if knowledge.signposts else question.text
-    if knowledge.reply == "sql":
-        content = prompts.say("content_none_sql") if context.database is None else ""
-        asked = prompts.load(
-            knowledge.prompt, database=question.database, content=content, knowledge=knows, question=text
-        )
-        return [*question.conversation, {"role": "user", "content": printable(framing.unmarked(asked))}]
-    content = prompts.say("content_none" if context.database is None else "content_ready")
-    system = prompts.load("instructions.md", database=question.database, content=content, knowledge=knows)
-    return [
-        {"role": "system", "content": printable(framing.unmarked(system))},
-        *question.conversation,
-        {"role": "user", "content": printable(framing.unmarked(text))},
-    ]
-
-
 def _problem(check: Check) -> str:
     """What a reply's SQL goes back with: the fact, and no hint of the result; "" for SQL that gave something."""
     if not check.problem:
         return ""
     never = prompts.say("repair_null") if NULL_COMPARED.search(check.answer.sql) else ""
     return prompts.say("repair", problem=f"{check.problem} {never}".rstrip())
-
-
-def _with_written_calls(reply: Reply, offered: Sequence[Tool]) -> Reply:
-    """The reply with the tool calls that its text holds, as if they had been made properly."""
-    before, written = calls_in_text(reply.content, [tool.name for tool in offered])
-    if not written:
-        return reply
-    calls = tuple(ToolCall(f"call_{uuid.uuid4().hex[:12]}", name, arguments) for name, arguments in written)
-    message = {**reply.message, "content": before, "tool_calls": [sent_call(call) for call in calls]}
-    return replace(reply, content=before, tool_calls=calls, message=message)
-
-
-def _submissions(reply: Reply, submit: Tool) -> list[ToolCall]:
-    """The answer in a last reply: its call of submit_answer, or one made of the SQL in its text."""
-    made = [call for call in reply.tool_calls if call.name == submit.name][:1]
-    sql = sql_in_text(reply.content)
-    if made or not sql:
-        return made
-    answer = reply.content.replace(sql, "").replace("```sql", "").replace("```", "").strip()
-    return [ToolCall("", submit.name, json.dumps({"sql": sql, "answer": answer}))]

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from okf_agent import agent, knowledge
-from okf_agent.ask import context_of, sources_of
+from okf_agent import knowledge
+from okf_agent.ask import sources_of
 from okf_agent.cell import Cell
 from okf_agent.config import Config
+from okf_agent.messages import first_messages, tools_of
 from okf_agent.prepare import Say, find_bundle
 from okf_agent.prompts import framing
 from okf_agent.run import Message, Question
-from okf_agent.sql.database import QueryResult
 from okf_compiler.documents import Documents
 from okf_compiler.tokens import tokens
 
@@ -73,20 +73,12 @@ def see(config: Config, database: str, question: str, cell: Cell, bundle: Path |
     sources = sources_of(config, database, documents, folder, cell, say)
     if sources.values is None and (cell.profiles or cell.values or cell.find_value):
         say(f"Nothing was measured in {database}: `okf-compiler profile {database}` does, for profiles and values")
-    context = context_of(config, sources, _Unasked() if _has_content(config, documents) else None)
     text = question.strip() or NO_QUESTION
     known = knowledge.prepare(cell.knowledge, question.strip(), sources)
-    messages = agent.first_messages(Question(text, database), known, context)
-    offered = agent.tools_of(known, context) if known.reply == "tools" else ()
+    messages = first_messages(Question(text, database), known, has_content=_has_content(config, documents))
+    offered = tools_of(known, config.settings.database.max_rows) if known.reply == "tools" else ()
     specs = tuple(tool.spec() for tool in offered)
     return Seen(database, cell.knowledge, tuple(messages), specs, _parts(messages, specs, text))
-
-
-class _Unasked:
-    """Stands for a database that has content and is not asked here."""
-
-    def run(self, sql: str, *, max_rows: int | None = None) -> QueryResult:
-        raise NotImplementedError(sql, max_rows)
 
 
 def _has_content(config: Config, documents: Documents | None) -> bool:

@@ -103,10 +103,8 @@ class Records:
         """Keep what a call gave; None where nobody waited for it any more. `cut`: it did not end by itself."""
         conversation.running -= 1
         conversation.last = time.monotonic()
-        event = ToolFinished(step, name, "(cancelled)", failed=True)
-        if result is not None:
-            facts = {name: getattr(result, name) for name in ToolFinished.__dataclass_fields__ if hasattr(result, name)}
-            event = ToolFinished(**{"step": step, "name": name, **facts})
+        cancelled = ToolFinished(step, name, "(cancelled)", failed=True)
+        event = result.finished(step, name) if result else cancelled
         conversation.cut = cut
         self._keep(conversation, event)
 

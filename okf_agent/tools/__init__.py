@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from okf_agent import prompts
 from okf_agent.models.arguments import Declared, quote
-from okf_agent.run import Answer
+from okf_agent.run import Answer, ToolFinished
 from okf_agent.sql.database import QueryResult
 from okf_agent.tools.grounding import Evidence
 from okf_compiler.errors import did_you_mean
@@ -61,7 +61,7 @@ class Context:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a call gives: the text for the model, and the facts for the record (as in run.ToolFinished)."""
+    """What a call gives: the text for the model, and the facts for the record."""
 
     text: str
     failed: bool = False
@@ -73,6 +73,21 @@ class ToolResult:
     database_seconds: float = 0.0
     data: Mapping[str, Any] = field(default_factory=dict)
     """The same as `text` for a program, where there is more in it than text: JSON values."""
+
+    def finished(self, step: int, name: str) -> ToolFinished:
+        """The event of the call that gave this."""
+        return ToolFinished(
+            step,
+            name,
+            self.text,
+            failed=self.failed,
+            files=self.files,
+            failed_reads=self.failed_reads,
+            sql_attempts=self.sql_attempts,
+            sql_errors=self.sql_errors,
+            rows=self.rows,
+            database_seconds=self.database_seconds,
+        )
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from okf_agent import agent, prompts
+from okf_agent import prompts
 from okf_agent.cell import KNOWLEDGE, Cell
 from okf_agent.knowledge import Sources, prepare
+from okf_agent.messages import first_messages
 from okf_agent.prompts import framing
 from okf_agent.run import Question
 from okf_agent.sql import render
@@ -95,7 +96,10 @@ def read_all(mode: str, database: Database, *, poisoned_values: bool, folder: Pa
     context = Context(folder / "bundle", profiles=sources.profiles)
     asked = f"{QUESTION} '{ORDER}'" if poisoned_values else QUESTION
     known = prepare(mode, asked, sources)
-    texts = [str(m["content"]) for m in agent.first_messages(Question(QUESTION, "pets"), known, context)]
+    texts = [
+        str(m["content"])
+        for m in first_messages(Question(QUESTION, "pets"), known, has_content=context.database is not None)
+    ]
     if any(tool.name == "read_file" for tool in known.tools):
         files = [f"/{f.relative_to(folder / 'bundle').as_posix()}" for f in (folder / "bundle").rglob("*.md")]
         texts += [read_file.run({"paths": [file]}, context).text for file in files]

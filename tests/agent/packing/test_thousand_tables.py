@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from support import conglomerate
 
-from okf_agent import agent, prompts
+from okf_agent import prompts
 from okf_agent.cell import Cell
 from okf_agent.knowledge import Sources, prepare
+from okf_agent.messages import first_messages
 from okf_agent.run import Question
-from okf_agent.tools import Context
 from okf_compiler import bundle
 from okf_compiler.concepts import concepts
 from okf_compiler.link import link
@@ -63,7 +63,7 @@ def test_a_pack_of_a_thousand_tables_fits_and_holds_what_questions_need(large: P
     missing = []
     for question, tables, rules in QUESTIONS:
         knowledge = prepare("pack", question, Sources("conglomerate", bundle=large, cell=Cell("x", "pack")))
-        (message,) = agent.first_messages(Question(question, "conglomerate"), knowledge, Context(bundle=large))
+        (message,) = first_messages(Question(question, "conglomerate"), knowledge, has_content=False)
         assert tokens(message["content"]) <= LIMIT, question
         missing += [f"{question}: {t}" for t in tables.split() if f"CREATE TABLE {t} (" not in message["content"]]
         missing += [f"{question}: {rules}"] * (bool(rules) and f"- {rules}: " not in message["content"])
