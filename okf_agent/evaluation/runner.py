@@ -6,11 +6,10 @@ score is scored at the next start, one without a line is asked again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import product
-from statistics import fmean
 from typing import Any
 
 from okf_agent.cell import Cell
@@ -58,17 +57,33 @@ class Budget:
         return self.usd is not None and (spent >= self.usd or spent + coming > self.usd)
 
 
-def expected(costs: Mapping[str, Sequence[float]], spent: float, coming: Iterable[str]) -> float:
+@dataclass
+class Costs:
+    """What the runs that are over cost."""
+
+    usd: float = 0.0
+    runs: int = 0
+
+    def add(self, usd: float) -> None:
+        self.usd += usd
+        self.runs += 1
+
+    @property
+    def mean(self) -> float:
+        return self.usd / self.runs
+
+
+def expected(costs: Mapping[str, Costs], spent: float, coming: Iterable[str]) -> float:
     """Dollars of runs to come, by their cells' names, if each costs as those of its cell did.
 
     `costs` are those of the runs that are over, by cell; a cell without any takes the mean of all. What was `spent`
     besides, on a judge or on interrupted runs, is shared among them.
     """
-    every = [cost for each in costs.values() for cost in each]
-    if not every:
+    every = Costs(sum(each.usd for each in costs.values()), sum(each.runs for each in costs.values()))
+    if not every.runs:
         return 0.0
-    besides = max(0.0, spent - sum(every)) / len(every)
-    return sum(fmean(costs.get(cell) or every) + besides for cell in coming)
+    besides = max(0.0, spent - every.usd) / every.runs
+    return sum(costs.get(cell, every).mean + besides for cell in coming)
 
 
 class Runner:
@@ -85,8 +100,8 @@ class Runner:
         self.state = display.state
         self._asked: dict[Future[Done], Job] = {}
         self._scoring: dict[Future[Line], Job] = {}
-        self._costs: dict[str, list[float]] = {}
-        """Dollars of the runs of this and earlier sessions, by cell: a cell may cost many times what another does."""
+        self._costs: dict[str, Costs] = {}
+        """Of this and earlier sessions, by cell: a cell may cost many times what another does."""
         self._silent = 0
         self._stop = ""
 
@@ -200,7 +215,7 @@ class Runner:
         self._count_score(line)
 
     def _count(self, line: Mapping[str, Any]) -> None:
-        self._costs.setdefault(cell_of(line), []).append(line["cost_known_usd"])
+        self._costs.setdefault(cell_of(line), Costs()).add(line["cost_known_usd"])
         self.state.cells[cell_of(line)].done += 1
         self.state.cached_calls += line["cached_calls"]
         self.state.unknown_cost = self.state.unknown_cost or line["cost_usd"] is None
