@@ -55,14 +55,14 @@ class Chooser:
         self.budget = budget
         self._costs: dict[str, int] = {}
 
-    def choose(self, valued: Sequence[str] = (), *, with_rules: bool = True) -> Chosen:
-        """The tables and rules; `valued` are paths of tables that hold values which the question names."""
+    def choose(self, value_tables: Sequence[str] = (), *, with_rules: bool = True) -> Chosen:
+        """The tables and rules; `value_tables`: paths of tables with values that the question names."""
         rules = self._rules() if with_rules else []
         left = self.budget - self._rules_cost(rules)
         every = [*self.known.tables]
         if self._cost(every) <= min(left, self.shape.table_tokens):
             return Chosen(tuple((self.known.tables[path], 0) for path in every), tuple(rules))
-        return Chosen(tuple(self._fitting(rules, valued, left)), tuple(rules))
+        return Chosen(tuple(self._fitting(rules, value_tables, left)), tuple(rules))
 
     # Rules.
 
@@ -106,18 +106,18 @@ class Chooser:
 
     # Tables.
 
-    def _fitting(self, rules: Sequence[RuleCard], valued: Sequence[str], left: int) -> list[Shown]:
+    def _fitting(self, rules: Sequence[RuleCard], value_tables: Sequence[str], left: int) -> list[Shown]:
         """The tables that the question needs, then what else is near, as far as they fit, in the bundle's order.
 
         Where those needed do not fit, columns that neither a rule nor the question speaks of lose their meanings,
         then they are left out, then the tables that are needed least.
         """
-        needed = self._needed(rules, valued)
-        told = " ".join([self.question, *(rule.definition for rule in rules)])
-        heard = frozenset(ranking.key_stems(told))
+        needed = self._needed(rules, value_tables)
+        spoken = " ".join([self.question, *(rule.definition for rule in rules)])
+        subject = frozenset(ranking.key_stems(spoken))
         taken: dict[str, Shown] = {}
         for version in (_whole, _trimmed, _narrowed):
-            taken = {path: version(self.known.tables[path], heard) for path in needed}
+            taken = {path: version(self.known.tables[path], subject) for path in needed}
             if self._taken_cost(taken) <= left:
                 break
         else:
@@ -155,18 +155,18 @@ class Chooser:
         ranked = [path for path in self.scores.searched if path in self.known.tables]
         near = _near(self.scores.tables, 0.0)
         wanted = (*neighbours, *_alternating(ranked, near))
-        fresh = dict.fromkeys(path for path in wanted if path in self.known.tables and path not in taken)
-        for path in [*fresh][:TRIES]:
+        others = dict.fromkeys(path for path in wanted if path in self.known.tables and path not in taken)
+        for path in [*others][:TRIES]:
             cost = self._cost([path])
             if spent + cost <= left:
                 taken[path] = (self.known.tables[path], 0)
                 spent += cost
 
-    def _needed(self, rules: Sequence[RuleCard], valued: Sequence[str]) -> list[str]:
+    def _needed(self, rules: Sequence[RuleCard], value_tables: Sequence[str]) -> list[str]:
         """Tables in order of need, with those between them, so that each can be joined with one before it."""
-        return _connected(self.known, self._matching(rules, valued))
+        return _connected(self.known, self._matching(rules, value_tables))
 
-    def _matching(self, rules: Sequence[RuleCard], valued: Sequence[str]) -> list[str]:
+    def _matching(self, rules: Sequence[RuleCard], value_tables: Sequence[str]) -> list[str]:
         """Those the rules use, those the question names, those with its values; else those that match it."""
         weights: dict[str, float] = {}
         for rule in rules:
@@ -183,9 +183,9 @@ class Chooser:
         named = [path for path in near if path in self.scores.named_tables]
         if self.shape.fill:
             first = [*dict.fromkeys(_alternating(searched[:4], near[:4]))]
-            return [*dict.fromkeys([*named, *first, *needed, *valued])]
+            return [*dict.fromkeys([*named, *first, *needed, *value_tables])]
         # Of tables that only hold a value, the nearest: many columns may have the same word.
-        best = max(valued, key=lambda path: self.scores.tables.get(path, 0.0), default=None)
+        best = max(value_tables, key=lambda path: self.scores.tables.get(path, 0.0), default=None)
         found = [*dict.fromkeys([*needed, *named, *([best] if best and best not in needed else [])])]
         return [*dict.fromkeys([*found, *near[:1]])] if found else near[:MAX_TABLES]
 
@@ -225,22 +225,22 @@ def _alternating(first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
         yield from second[place : place + 1]
 
 
-def _whole(table: TableCard, _heard: frozenset[str]) -> Shown:
+def _whole(table: TableCard, _subject: frozenset[str]) -> Shown:
     return table, 0
 
 
-def _trimmed(table: TableCard, heard: frozenset[str]) -> Shown:
-    """Without the meanings, and without the JSON fields, that share no word with what was heard."""
-    fields = tuple(f for f in table.fields if heard & set(ranking.key_stems(f.name)[1:]))
-    columns = tuple(c if _speaks(c, heard) else replace(c, meaning="") for c in table.columns)
+def _trimmed(table: TableCard, subject: frozenset[str]) -> Shown:
+    """Without the meanings, and without the JSON fields, that share no word with the subject."""
+    fields = tuple(f for f in table.fields if subject & set(ranking.key_stems(f.name)[1:]))
+    columns = tuple(c if _speaks(c, subject) else replace(c, meaning="") for c in table.columns)
     return replace(table, columns=columns, fields=fields), 0
 
 
-def _narrowed(table: TableCard, heard: frozenset[str]) -> Shown:
-    """Only the keys and the columns that share a word with what was heard."""
-    trimmed, _ = _trimmed(table, heard)
+def _narrowed(table: TableCard, subject: frozenset[str]) -> Shown:
+    """Only the keys and the columns that share a word with the subject."""
+    trimmed, _ = _trimmed(table, subject)
     conditions = " ".join(condition for _, condition in table.joins)
-    kept = tuple(c for c in trimmed.columns if "primary key" in c.type or c.name in conditions or _speaks(c, heard))
+    kept = tuple(c for c in trimmed.columns if "primary key" in c.type or c.name in conditions or _speaks(c, subject))
     kept = kept or trimmed.columns[:1]
     return replace(trimmed, columns=kept), len(table.columns) - len(kept)
 
@@ -249,8 +249,8 @@ def _cut(table: TableCard, kept: int) -> TableCard:
     return replace(table, columns=table.columns[:kept], fields=())
 
 
-def _speaks(column: ColumnCard, heard: frozenset[str]) -> bool:
-    return bool(heard & set(ranking.key_stems(column.name)))
+def _speaks(column: ColumnCard, subject: frozenset[str]) -> bool:
+    return bool(subject & set(ranking.key_stems(column.name)))
 
 
 def _with_dependencies(known: Cards, paths: Iterable[str]) -> list[RuleCard]:
