@@ -89,7 +89,7 @@ class AgentSection(Section):
     runs: Path = Path("runs")
     """Folder of the records."""
     knowledge: Annotated[str, AfterValidator(_known_knowledge)] = "bundle"
-    """How knowledge reaches the model: bundle, search, raw, schema or pack. The embedded model always takes pack."""
+    """How knowledge reaches the model: a name in `okf_agent.cell.KNOWLEDGE`. The embedded model always takes pack."""
     signposts: bool = True
     """Name the paths that match the question beside it, where the model can read the bundle."""
     pack_tokens: Positive = 12_000
