@@ -36,6 +36,13 @@ WITH RECURSIVE kin AS (
 SELECT a, b FROM family"""
 """Every pair of tables that share rows: partitions, parents and children."""
 
+GENERATED = """
+SELECT r.adrelid, made.attname, used.attname FROM pg_attrdef r
+JOIN pg_attribute made ON made.attrelid = r.adrelid AND made.attnum = r.adnum AND made.attgenerated <> ''
+JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = r.adrelid
+    AND d.classid = 'pg_attrdef'::regclass AND d.objid = r.oid
+JOIN pg_attribute used ON used.attrelid = r.adrelid AND used.attnum = d.refobjsubid AND used.attnum <> r.adnum"""
+"""Every generated column: its table, its name, and a column it is computed from."""
 
 COLUMNS = f"""
 SELECT n.nspname, c.relname, a.attname, c.oid, a.attnum FROM pg_attribute a
@@ -81,6 +88,8 @@ def hidden_columns(
     # A partition, a parent and a child show the same rows.
     kin = connection.execute(FAMILIES.encode()).fetchall()
     named |= {(other, name) for one, other in kin for oid, name in named if oid == one}
+    computed = connection.execute(GENERATED.encode()).fetchall()
+    named |= {(oid, made) for oid, made, used in computed if (oid, used) in named}
     found = tuple(column for column in every if (column.oid, column.name) in named)
     return found, tuple(entry for entry in hide if entry not in matched)
 

@@ -47,7 +47,8 @@ def postgres15() -> Iterator[Server]:
 
 CONTENT = """
 CREATE EXTENSION citext; CREATE EXTENSION dblink; CREATE EXTENSION tablefunc; CREATE EXTENSION pageinspect;
-CREATE TABLE customers (id int PRIMARY KEY, name text, email citext, ssn text);
+CREATE TABLE customers (id int PRIMARY KEY, name text, email citext, ssn text,
+    area text GENERATED ALWAYS AS (left(ssn, 3)) STORED, initial text GENERATED ALWAYS AS (left(name, 1)) STORED);
 INSERT INTO customers SELECT g, 'n' || g, 'E' || g || '@x.y', '123-45-' || g FROM generate_series(1, 20) g;
 CREATE TABLE orders (id serial PRIMARY KEY, customer_id int, amount numeric(12, 2));
 INSERT INTO orders (customer_id, amount) SELECT 1 + g % 20, g FROM generate_series(1, 200) g;
@@ -264,12 +265,13 @@ def test_hidden_columns(lab: Server, tmp_path: Path) -> None:
         "SELECT ssn FROM customers", "SELECT * FROM customers", "SELECT c::text FROM customers c",
         "SELECT to_jsonb(c) FROM customers c", "SELECT 1 FROM customers WHERE ssn = '1'",
         "SELECT number FROM ssns", "SELECT doc FROM rows", "SELECT doc FROM on_rows",
+        "SELECT area FROM customers",
         'SELECT "select" FROM "Mixed Case"', "SELECT secret FROM parts", "SELECT secret FROM parts_1",
         "SELECT * FROM other.things",
     ]  # fmt: skip
     assert [query for query in refused if attempt(lab, query) != "42501"] == []
     allowed = [
-        "SELECT id, name FROM customers", "SELECT count(*) FROM customers", "SELECT * FROM names",
+        "SELECT id, name, initial FROM customers", "SELECT count(*) FROM customers", "SELECT * FROM names",
         'SELECT "Order ID" FROM "Mixed Case"', "SELECT id FROM parts_1", "SELECT n FROM counted",
     ]  # fmt: skip
     assert [query for query in allowed if attempt(lab, query) != ""] == []
