@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from okf_agent.models.providers import provider_of
+from okf_compiler.console import without_passwords
 from okf_compiler.errors import UserError
 
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
@@ -26,11 +27,11 @@ OVERFLOW = re.compile(
 
 
 def redact(text: str) -> str:
-    """`text` without the secrets of the environment, nor anything that looks like a key."""
+    """`text` without the secrets of the environment, passwords of URLs, nor anything that looks like a key."""
     secrets = {value for name, value in os.environ.items() if SECRET_NAME.search(name) and len(value) >= 6}
     for secret in sorted(secrets, key=len, reverse=True):  # one may begin with another
         text = text.replace(secret, "***")
-    return SECRET_TEXT.sub(r"\1***", text)
+    return SECRET_TEXT.sub(r"\1***", without_passwords(text))
 
 
 def explain(error: Exception, model: str, api_base: str | None) -> UserError:

@@ -186,3 +186,12 @@ def test_a_rejected_password_is_shown_and_kept_nowhere(shop: Workspace) -> None:
             files = [f.read_text(encoding="utf-8", errors="replace") for f in (shop.root / "runs").rglob("*.jsonl")]
             for text in (result.stdout, result.stderr, *files):
                 assert not any(secret in text for secret in secrets.values())
+
+
+def test_the_password_of_a_models_address_is_shown_and_kept_nowhere(shop: Workspace) -> None:
+    shop.configure("http://ann:s3cret-9@127.0.0.1:1/v1")
+    for options in ((), ("--json",)):
+        result = run("okf-agent", "ask", "How many?", "--db", "shop", *options, cwd=shop.root)
+        assert result.returncode == 1 and "127.0.0.1:1" in result.stdout + result.stderr
+        files = [f.read_text(encoding="utf-8", errors="replace") for f in (shop.root / "runs").rglob("*.jsonl")]
+        assert not any("s3cret" in text for text in (result.stdout, result.stderr, *files))
