@@ -12,7 +12,7 @@ from okf_compiler.linking.words import GENERIC, SAME, SHORT_FOR, STOP, level, pi
 from okf_compiler.model import Database
 
 _WORD = re.compile(r"[^\W\d_]+")
-_ENUM = re.compile(r"\w+_enum\b")
+_ENUM = re.compile(r"(?<!\w)\w+_enum\b")
 _SHORTEST, _LONGEST = 2, 15
 """Letters of the words that names are cut into."""
 _COSTS = {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import okf_compiler
-from okf_compiler import indexes, markdown
+from okf_compiler import indexes, markdown, validate
 from okf_compiler.agreement import literal, types_disagree
 from okf_compiler.console import without_passwords
 from okf_compiler.linking import rule_names
@@ -47,6 +47,10 @@ UNITS = (
 )
 
 
+AT_A_PLACE = {"okf_compiler.linking.stated._AFTER_FORMULA"}
+"""Only matched at a given place, so that no search for one begins anywhere else."""
+
+
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     for module in pkgutil.walk_packages(okf_compiler.__path__, "okf_compiler."):
         for name, value in vars(importlib.import_module(module.name)).items():
@@ -68,7 +72,7 @@ def is_slow(read: Callable[[str], object], text: str) -> bool:
 
 @pytest.mark.slow
 def test_no_pattern_goes_over_the_rest_from_each_place() -> None:
-    unique = {pattern: name for name, pattern in patterns()}
+    unique = {pattern: name for name, pattern in patterns() if name not in AT_A_PLACE}
     assert len(unique) > 90
     texts = [f"x{unit * (CHARACTERS // len(unit))}!" for unit in UNITS]
     slow = []
@@ -96,6 +100,7 @@ def test_no_pattern_goes_over_the_rest_from_each_place() -> None:
         (dbt._DOC_BLOCK.findall, "{% docs a %}" * 8_000),
         (without_passwords, "postgresql://a:" * 6_600),
         (without_passwords, "a@" + "a://a:" * 16_000),
+        (validate._ACTOR.fullmatch, "a/" * 50_000 + " x"),
         (literal, "::" + "a" * 100_000 + "("),
         (literal, "'a'" + "::a" * 33_000 + "("),
         (lambda text: types_disagree(text, "text"), "a" + " " * 100_000 + "b"),
