@@ -182,6 +182,7 @@ class Database:
         """See `sql_text.refuse_functions`; what an allowed function left in the session goes with the session."""
         allowed = self.limits.allow_functions
         session.spent = sql_text.refuse_functions(statement.text, session.foreign, allowed)
+        sql_text.refuse_implied(statement.text, session.implied, allowed)
 
     def _refuse_cost(self, session: Session, sql: str) -> None:
         """Refuse a query whose planner's cost is above `database.max_cost`.

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 _SPACE = r"[\s\ufeff\u200b\u2060]"
 _WORD_START = r"(?:[A-Za-z_]|[^\x00-\x7f\s\ufeff\u200b\u2060])"
 _WORD_PART = r"(?:[A-Za-z0-9_$]|[^\x00-\x7f\s\ufeff\u200b\u2060])"
+_GOES_ON = r"(?:[ \t\f\v]|--[^\n\r]*)*[\n\r](?:[ \t\f\v\n\r]|--[^\n\r]*[\n\r])*'"
+"""Between two pieces of one literal; the second is read as the first is, a backslash in it included."""
 _TOKEN = re.compile(
     rf"""
     (?P<space>{_SPACE}+)
     | (?P<comment>--[^\n\r]*)
     | (?P<block>/\*)
-    | (?P<string>[eE]'(?:[^'\\]|\\.|'')*' | (?:[bBxXnN]|[uU]&)?'(?:[^']|'')*')
+    | (?P<string>[eE]'(?:[^'\\]|\\.|''|'{_GOES_ON})*' | (?:[bBxXnN]|[uU]&)?'(?:[^']|'')*')
     | (?P<quoted>(?:[uU]&)?"(?:[^"]|"")+")
     | (?P<dollar>\$(?P<tag>(?:{_WORD_START}(?:[A-Za-z0-9_]|[^\x00-\x7f])*)?)\$.*?(?:\$(?P=tag)\$|\Z))
     | (?P<word>{_WORD_START}{_WORD_PART}*)
@@ -23,6 +25,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_CAPITALS = re.compile(r"[A-Z]+")
+"""Only these are folded: É is another name than é."""
+_NAME_BYTES = 63
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
 
 
@@ -36,14 +41,14 @@ class Token:
 
     @property
     def name(self) -> str | None:
-        """The identifier or keyword it is: folded as PostgreSQL folds, quotes and escapes resolved."""
+        """The identifier or keyword it is: folded and cut as PostgreSQL does, quotes and escapes resolved."""
         if self.kind == "word":
-            return self.text.lower()
+            return _kept(_CAPITALS.sub(lambda letters: letters.group().lower(), self.text))
         if self.kind != "quoted":
             return None
         if self.text[0] in "uU":
-            return _unescape(self.text[3:-1].replace('""', '"'))
-        return self.text[1:-1].replace('""', '"')
+            return _kept(_unescape(self.text[3:-1].replace('""', '"')))
+        return _kept(self.text[1:-1].replace('""', '"'))
 
 
 def tokens(sql: str) -> Iterator[Token]:
@@ -64,6 +69,11 @@ def tokens(sql: str) -> Iterator[Token]:
 def significant(sql: str) -> list[Token]:
     """The pieces that are not white space or comments."""
     return [t for t in tokens(sql) if t.kind not in ("space", "comment")]
+
+
+def _kept(name: str) -> str:
+    """What PostgreSQL keeps of a name that is too long."""
+    return name if len(name) * 4 <= _NAME_BYTES else name.encode()[:_NAME_BYTES].decode(errors="ignore")
 
 
 def _block_end(sql: str, at: int) -> int:

@@ -88,6 +88,8 @@ class Session(psycopg.Connection[Any]):
     """Something was called that DISCARD ALL may not undo: the session must not be used again."""
     foreign: frozenset[str] = frozenset()
     """Names of functions the role may call that are not PostgreSQL's own."""
+    implied: frozenset[str] = frozenset()
+    """Names and operators that run one of them, with its owner's rights, without a call to be seen."""
     search_path: str = ""
     """Where names without a schema are looked up, as SET takes it; "" where the role's own path is enough."""
 
@@ -145,14 +147,35 @@ class Session(psycopg.Connection[Any]):
 
 
 FACTS = """
-SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'
+WITH people AS (
+    SELECT * FROM pg_catalog.pg_proc p
+    WHERE pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
+      AND pronamespace <> 'information_schema'::pg_catalog.regnamespace
+      AND pg_catalog.has_function_privilege(oid, 'EXECUTE')
+), implied AS (
+    SELECT p.oid AS function, p.proname AS name FROM people p JOIN pg_catalog.pg_type t ON t.oid = p.proargtypes[0]
+    WHERE p.prosecdef AND p.pronargs - p.pronargdefaults <= 1 AND t.typtype IN ('c', 'p')
+      AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attname = p.proname)
+    UNION ALL SELECT oprcode, oprname FROM pg_catalog.pg_operator
+    UNION ALL SELECT castfunc, typname FROM pg_catalog.pg_cast
+    JOIN pg_catalog.pg_type t ON t.oid IN (castsource, casttarget)
+    WHERE t.typnamespace <> 'pg_catalog'::pg_catalog.regnamespace
+    UNION ALL SELECT d.refobjid, t.typname FROM pg_catalog.pg_constraint c
+    JOIN pg_catalog.pg_type t ON t.oid = c.contypid
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND d.objid = c.oid
+        AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+)
+SELECT 'timeout', setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'
 UNION ALL
-SELECT proname FROM pg_catalog.pg_proc p
-WHERE pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
-  AND pronamespace <> 'information_schema'::pg_catalog.regnamespace
-  AND pg_catalog.has_function_privilege(oid, 'EXECUTE')
-  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc o
-                  WHERE o.proname = p.proname AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)"""
+SELECT 'foreign', proname FROM people p
+WHERE prosecdef OR NOT EXISTS (SELECT FROM pg_catalog.pg_proc o
+    WHERE o.proname = p.proname AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)
+UNION ALL
+SELECT 'implied', name FROM implied
+WHERE EXISTS (SELECT FROM people WHERE prosecdef) AND function IN (SELECT oid FROM people WHERE prosecdef)"""
+"""The role's time limit; what it may call that people or extensions brought, those with the name of a function of
+PostgreSQL's only where they act as their owner; and what else runs one that does: a name after a dot, an operator, a
+type with a cast or a check. An implicit cast runs one unseen."""
 
 READABLE = """
 WITH reachable AS (
@@ -190,9 +213,12 @@ def open_session(params: Mapping[str, Any], dbname: str, watch: Watch | None = N
     session = postgres.connect(params, dbname, read_only=True, autocommit=True, factory=Session)
     session.watch = watch
     try:
-        (timeout, *names) = [row[0] for row in session.execute(FACTS)]
-        session.server_timeout_ms = int(timeout)
-        session.foreign = frozenset(names)
+        found: dict[str, set[str]] = {}
+        for kind, name in session.execute(FACTS):
+            found.setdefault(kind, set()).add(name)
+        session.server_timeout_ms = int(found["timeout"].pop())
+        session.foreign = frozenset(found.get("foreign", ()))
+        session.implied = frozenset(found.get("implied", ()))
         session.search_path = _search_path(session)
     except BaseException:
         session.close()

@@ -26,6 +26,7 @@ MAX_CHARS = 200_000
 
 _FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _FENCE_IN_LINE = re.compile(r"^\s*`{1,3}([^`\n]+?)`{1,3}\s*$")
+_OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
 
 
 class SqlTextError(QueryError):
@@ -95,13 +96,33 @@ def refuse_functions(sql: str, foreign: Collection[str], allowed: Collection[str
             brought = True
         elif DENIED_FUNCTION.fullmatch(name):
             raise SqlTextError(f"The function {name}() does more than read tables. {NEVER}", never=True)
-        elif name in foreign or schema not in SYSTEM_SCHEMAS:
+        elif (name in foreign and schema != "pg_catalog") or schema not in SYSTEM_SCHEMAS:
             raise SqlTextError(
                 f"The function {name}() is not PostgreSQL's own, and only those named in database.allow_functions "
                 "may be called. Write what it does as a query.",
                 never=True,
             )
     return brought
+
+
+def refuse_implied(sql: str, implied: Collection[str], allowed: Collection[str]) -> None:
+    """Refuse names and operators that run a function of people's with its owner's rights; `allowed` as above.
+
+    Raises:
+        SqlTextError: names the first.
+    """
+    implied = {*implied} - {name.rsplit(".", 1)[-1].lower() for name in allowed}
+    if not implied:
+        return
+    said = {token.name for token in tokens(sql) if token.name}
+    signs = _OPERATOR.findall("".join(token.text if token.kind == "other" else " " for token in tokens(sql)))
+    for name in sorted(implied):
+        if name in said or any(name in sign for sign in signs):
+            raise SqlTextError(
+                f"{name} runs a function with its owner's rights, which this role has not. Write what it does as a "
+                "query.",
+                never=True,
+            )
 
 
 def _refuse_characters(sql: str) -> None:
@@ -119,7 +140,7 @@ def _unfence(sql: str) -> str:
     first = next((t for t in tokens(sql) if t.kind not in ("space", "comment")), None)
     if first is None or (first.kind == "word" and first.text.upper() in _STARTS):
         # "SELECT 1\n```": a fence whose first line was lost.
-        return re.sub(r"\n[ \t]*```[ \t]*\s*\Z", "", sql)
+        return re.sub(r"\n[ \t]*```\Z", "", sql.rstrip())
     blocks = [b.strip() for b in _FENCE.findall(sql) if b.strip()]
     if len(blocks) > 1:
         raise SqlTextError(f"There are {len(blocks)} code blocks. Send one query, without fences.")
