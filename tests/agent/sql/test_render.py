@@ -168,6 +168,14 @@ def test_csv_by_rows_says_the_same(database: Database) -> None:
     assert '[],""\n,,,,\n' in by_rows
 
 
+def test_csv_by_rows_is_byte_for_byte_what_copy_writes(database: Database) -> None:
+    sql = r"""VALUES (E'a\rb', E'\r'), (E'\r\n', E'\n'), ('"', ''), (NULL, ','), (' a ', ';'), (E'\t', '-')"""
+    by_copy, _ = written(database, sql, "csv")
+    with database.stream(sql) as whole:
+        assert "".join(export.pieces_of(Written("csv"), whole.columns, whole.types, whole)) == by_copy
+    assert len([*csv.reader(io.StringIO(by_copy, newline=""))]) == 7
+
+
 def test_formulas_can_be_guarded(database: Database) -> None:
     sql = "VALUES ('=1+1'), ('-1.5'), ('@x'), ('+a'), ('plain'), (NULL), ('')"
     text, _ = written(database, sql, "csv", guard_formulas=True)

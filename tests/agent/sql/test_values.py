@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 
@@ -11,6 +12,8 @@ from support import lab
 
 from okf_agent.engines import Server
 from okf_agent.engines.binaries import find_programs
+from okf_agent.results import export
+from okf_agent.results.formats import Written
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_compiler.settings import DatabaseSection
@@ -150,6 +153,10 @@ def test_a_database_without_an_encoding(server: Server) -> None:
             assert list(whole) == [[("é", "\\xe9")]]
         with database.stream_csv(sql) as pieces:
             assert b"".join(piece for _, piece in pieces).splitlines()[1].decode() == "é,\\xe9"
+        as_json = r"""SELECT convert_from('{"a": "\351 \\\\x41"}'::bytea, 'SQL_ASCII')::json AS j"""
+        with database.stream(as_json) as whole:
+            text = "".join(export.pieces_of(Written("json"), whole.columns, whole.types, whole))
+        assert json.loads(text) == [{"j": {"a": "\\xe9 \\x41"}}]
         with pytest.raises(QueryError, match="é"):
             database.run('SELECT "é"')
     assert result.rows == (("é", "\\xe9", "é" * 5, "é" + "x" * 8),)
