@@ -111,14 +111,22 @@ def parse(text: str, id: str) -> Concept:
 
 
 def files(root: Path) -> Iterator[str]:
-    """Relative paths (with `/`) of a bundle's files, sorted; hidden ones and symbolic links are left out."""
+    """Relative paths (with `/`) of a bundle's files, sorted; hidden ones, and what is no regular file, are left out."""
     found = []
     for folder, folders, names in os.walk(root):
         folders[:] = [f for f in folders if not f.startswith(".")]
         base = Path(folder).relative_to(root).as_posix()
         prefix = "" if base == "." else base + "/"
         found += [prefix + name for name in names if not name.startswith(".")]
-    return (path for path in sorted(found) if not (root / path).is_symlink())
+    return (path for path in sorted(found) if _is_regular(root / path))
+
+
+def _is_regular(path: Path) -> bool:
+    """Not a symbolic link, nor a pipe that would be waited for; what has vanished counts, for whoever reads it."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return True
 
 
 def is_concept(path: str) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from okf_compiler import yaml_aliases
+
 _TEXT, _LIST, _MAP, _MERGE = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map", "merge"))
 
 
@@ -64,18 +66,22 @@ def load(text: str) -> dict[str, Any]:
     """The mapping in a frontmatter's YAML.
 
     Raises:
-        FormatError: not YAML, or not a mapping; the line counts from the opening `---`.
+        FormatError: not YAML, not a mapping, or multiplied by aliases; the line counts from the opening `---`.
     """
     try:
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
+            if yaml_aliases.multiply(text, node):
+                raise FormatError("the frontmatter's aliases multiply what it says: write it out")
             values = _value(loader, node) if node is not None else None
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 1
         raise FormatError(f"the frontmatter is not YAML: {error.problem}", line) from None
+    except FormatError:
+        raise
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         raise FormatError(f"the frontmatter is not YAML: {error}") from None
     if not isinstance(values, dict):

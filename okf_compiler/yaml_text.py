@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from okf_compiler import yaml_aliases
 from okf_compiler.model import Problem
 
 _MERGE = "tag:yaml.org,2002:merge"
@@ -40,10 +41,12 @@ def parse(text: str, file: str, problems: list[Problem]) -> list[Any]:
     """The documents of a YAML text; a key that stands twice is a problem, and the last one counts.
 
     Raises:
-        YamlError: not YAML, nested too deeply, or an alias inside its own anchor.
+        YamlError: not YAML, nested too deeply, multiplied by aliases, or an alias inside its own anchor.
     """
     try:
         nodes = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
+        if yaml_aliases.multiply(text, *nodes):
+            raise YamlError("aliases multiply what it says", 0)
         converter = _Converter(file, problems)
         return [converter.value(node) for node in nodes if node is not None]
     except yaml.MarkedYAMLError as error:

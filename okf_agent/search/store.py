@@ -95,7 +95,7 @@ def scan(bundle: Path) -> dict[str, Stamp]:
                 continue
             if entry.is_dir():
                 folders.append((f"{prefix}{entry.name}/", Path(entry.path)))
-            elif is_concept(entry.name):
+            elif is_concept(entry.name) and entry.is_file():
                 with suppress(OSError):
                     status = entry.stat()
                     found[prefix + entry.name] = (status.st_mtime_ns, status.st_size)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from support.command import SCRIPTS, run
 from support.documents import write_documents
 
 from okf_compiler import frontmatter
-from okf_compiler.bundle import Concept, load, parse, render, resolve, save
+from okf_compiler.bundle import Concept, bundle_hash, load, parse, render, resolve, save
 from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
 from okf_compiler.validate import validate
@@ -288,3 +290,28 @@ def test_a_terminal_sees_progress_and_a_pipe_gets_the_reports(tmp_path: Path) ->
     assert child.exitstatus == 0
     reports = (tmp_path / "reports.txt").read_text(encoding="utf-8")
     assert [line.split(":")[0] for line in reports.splitlines() if line.startswith(("a:", "b:"))] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "line", [lambda n: f"[{', '.join([f'*a{n}'] * 9)}]", lambda n: f"{{<<: [{', '.join([f'*a{n}'] * 9)}]}}"]
+)
+def test_aliases_of_aliases_are_no_frontmatter(bundle: Path, line: Callable[[int], str]) -> None:
+    bomb = "a0: &a0 {k: [x]}\n" + "".join(f"a{n}: &a{n} {line(n - 1)}\n" for n in range(1, 12))
+    with pytest.raises(FormatError, match="multiply"):
+        frontmatter.load(bomb)
+    (bundle / "tables" / "bomb.md").write_text(f"---\ntype: T\n{bomb}---\nbody\n", encoding="utf-8")
+    assert load(bundle).concepts["tables/bomb"].frontmatter == {}
+    assert any("multiply" in str(problem) for problem in validate(bundle))
+
+
+def test_an_alias_or_two_are_read() -> None:
+    assert frontmatter.load("a: &x {b: [1, 2]}\nc: *x\nd: {<<: *x, e: 3}\n") == {
+        "a": {"b": [1, 2]}, "c": {"b": [1, 2]}, "d": {"b": [1, 2], "e": 3},
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes in a folder")
+def test_a_pipe_in_a_bundle_is_not_waited_for(bundle: Path) -> None:
+    before = bundle_hash(bundle)
+    os.mkfifo(bundle / "tables" / "pipe.md")
+    assert "tables/pipe" not in load(bundle).concepts and bundle_hash(bundle) == before

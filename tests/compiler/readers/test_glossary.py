@@ -131,12 +131,17 @@ def test_two_names_that_make_one_id(tmp_path: Path) -> None:
     assert [r.id for r in database.rules] == ["a-b", "a-b-2"]
 
 
+BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
+"""Some 400 characters that say 40 million words."""
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("- name: [", r"rules\.yaml:2: not YAML"),
         ("", "no business rule that can be read"),
         ("[" * 50_000, "nested too deeply|not YAML"),
+        (BOMB + "terms: [{name: A, definition: *a8}]", "aliases multiply"),
         ("&a [*a]", "alias stands inside its own anchor"),
     ],
 )
