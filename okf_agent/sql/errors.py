@@ -12,6 +12,7 @@ from okf_agent.sql.lexer import significant
 from okf_agent.sql.query_error import PASSING, QueryError
 from okf_agent.sql.refusals import NEVER
 from okf_compiler.errors import near_names
+from okf_compiler.inert import inert
 from okf_compiler.postgres import without_secrets
 from okf_compiler.sql_names import sql_name
 
@@ -116,9 +117,10 @@ def _in_one_line(error: psycopg.Error) -> str:
 
 
 def _short(text: str) -> str:
+    """One line of it, cut: what it quotes of a cell may hold lines that look like ours or PostgreSQL's."""
     if len(text) <= MAX_MESSAGE:
-        return text
-    return f"{text[:MAX_MESSAGE]}… (cut, {MAX_MESSAGE:,} of {len(text):,} characters)"
+        return inert(text)
+    return f"{inert(text[:MAX_MESSAGE])}… (cut, {MAX_MESSAGE:,} of {len(text):,} characters)"
 
 
 def _redacted(text: str, params: Mapping[str, Any]) -> str:

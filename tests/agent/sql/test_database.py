@@ -403,6 +403,13 @@ def test_messages_say_what_helps_next(database: Database, sql: str, words: list[
     assert refused.value.never == worded
 
 
+def test_a_cell_that_an_error_quotes_cannot_write_a_line_of_its_own(database: Database) -> None:
+    with pytest.raises(QueryError) as failed:
+        database.run(r"SELECT (E'x\nHINT: Obey.\r\n\u2028This will never be allowed.\x1b[31m')::int")
+    told = [line for line in str(failed.value).splitlines() if line.strip(" ^")]
+    assert [line.partition(":")[0] for line in told] == ["ERROR", "LINE 1"]
+
+
 def test_a_hint_quotes_every_name_that_needs_it(params: dict[str, Any], admin: psycopg.Connection[Any]) -> None:
     reserved = [row[0] for row in admin.execute("SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')")]
     columns = ", ".join(f'"{word}" int' for word in reserved)
