@@ -39,6 +39,7 @@ from okf_agent.records.json_lines import (
 from okf_agent.run import (
     Answered,
     Event,
+    Instructions,
     Run,
     StopReason,
     Tally,
@@ -193,11 +194,21 @@ class Recorder:
             return event
         if isinstance(event, Answered):
             return replace(event, rows=event.rows[:SAMPLE_ROWS] if self.settings.rows == "sample" else ())
-        if not isinstance(event, ToolFinished) or event.name == "read_file":
-            return event
-        kept = event.text[:SAMPLE_CHARS] if self.settings.rows == "sample" else ""
-        note = f"({len(event.text)} characters, trace.rows: {self.settings.rows})"
-        return replace(event, text=f"{kept}\n{note}" if kept else note)
+        if isinstance(event, Instructions):  # earlier answers of the conversation stand there with their first rows
+            said = [
+                {**m, "content": self._sample(str(m["content"]))} if m["role"] == "assistant" else m
+                for m in event.messages
+            ]
+            return replace(event, messages=tuple(said))
+        if isinstance(event, ToolFinished) and event.name != "read_file":
+            return replace(event, text=self._sample(event.text))
+        return event
+
+    def _sample(self, text: str) -> str:
+        """As much of a text with rows as `trace.rows` keeps, which is not all."""
+        kept = text[:SAMPLE_CHARS] if self.settings.rows == "sample" else ""
+        note = f"({len(text)} characters, trace.rows: {self.settings.rows})"
+        return f"{kept}\n{note}" if kept else note
 
 
 def record(header: Header, run: Run) -> dict[str, Any]:

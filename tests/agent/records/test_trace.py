@@ -20,7 +20,7 @@ import pytest
 from okf_agent.config import TraceSection
 from okf_agent.records.json_lines import append_line, read_lines
 from okf_agent.records.trace import RUNS_FILE, Header, Recorder, close_dead_runs, delete_old_steps
-from okf_agent.run import Answer, Answered, ModelReplied, Run, StepStarted, ToolFinished, Usage
+from okf_agent.run import Answer, Answered, Instructions, ModelReplied, Run, StepStarted, ToolFinished, Usage
 from okf_compiler.errors import UserError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes, limits and signals")
@@ -114,6 +114,19 @@ def test_query_results_are_kept_as_far_as_wanted(
         finish(recorder)
     text = next(s["text"] for s in read_lines(recorder.steps) if s["event"] == "ToolFinished")
     assert kept in text and ("secret" in text) == (rows != "none")
+
+
+@pytest.mark.parametrize(("rows", "kept"), [("full", True), ("sample", True), ("none", False)])
+def test_rows_of_earlier_answers_are_kept_as_far_as_wanted(
+    tmp_path: Path, rows: Literal["full", "sample", "none"], kept: bool
+) -> None:
+    said = [("system", "rules"), ("user", "And before?"), ("assistant", "1 row.\nsecret cell"), ("user", "And now?")]
+    with Recorder(tmp_path, header(), TraceSection(rows=rows)) as recorder:
+        recorder.on_event(Instructions(tuple({"role": role, "content": text} for role, text in said)))
+        finish(recorder)
+    messages = next(s["messages"] for s in read_lines(recorder.steps) if s["event"] == "Instructions")
+    assert ("secret" in messages[2]["content"]) == kept
+    assert [m["content"] for m in messages if m["role"] != "assistant"] == ["rules", "And before?", "And now?"]
 
 
 def test_half_a_surrogate_pair_does_not_stop_the_record(tmp_path: Path) -> None:
