@@ -14,6 +14,8 @@ from okf_agent.models.arguments import ArgumentError, parse_arguments
 from okf_agent.models.errors import one_line
 from okf_agent.models.written_calls import calls_in_text
 from okf_agent.models.written_sql import sql_in_text
+from okf_agent.sql import sql_text
+from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import read_file
 from okf_agent.tools.grounding import Evidence
 from okf_compiler import gist, markdown, validate
@@ -34,6 +36,13 @@ def numbers(text: str) -> object:
     evidence = Evidence()
     evidence.add_text(" ".join(map(str, range(10_000, 20_000))))
     return evidence.missing(text)
+
+
+def parse_sql(text: str) -> object:
+    try:
+        return sql_text.parse(text)
+    except QueryError:
+        return None
 
 
 HOSTILE: list[tuple[str, Callable[[str], object], str]] = [
@@ -63,6 +72,11 @@ HOSTILE: list[tuple[str, Callable[[str], object], str]] = [
     ("capitals in brackets", rule_names._ABBREVIATION.fullmatch, "A" * 100_000 + "!"),
     ("capitals at the beginning", rule_names._DEFINES.match, "A" * 100_000 + "!"),
     ("conditions", sql_shape.parse, "SELECT a FROM t WHERE " + "a = 1 AND " * 900 + "a = 1"),
+    ("spaces after a fence of a query", parse_sql, "SELECT 1\n```" + " " * 100_000 + "x"),
+    ("line ends after a fence of a query", parse_sql, "SELECT 1\n```" + "\n" * 100_000 + "x"),
+    ("fences after a query", parse_sql, "SELECT 1" + "\n```" * 25_000 + "x"),
+    ("literals that could go on", parse_sql, "SELECT " + "E'a' \n --\n" * 9_000),
+    ("a literal that could go on", parse_sql, "SELECT E'a'" + " --\n" * 25_000),
     ("brackets for SQLite", transpile.to_postgres, "SELECT " + "(" * 20_000),
 ]
 
