@@ -89,10 +89,10 @@ def refuse_functions(sql: str, foreign: Collection[str], allowed: Collection[str
     Raises:
         SqlTextError: names the function.
     """
-    may = {name.rsplit(".", 1)[-1].lower() for name in allowed}
+    may = [(schema, name) for schema, _, name in (entry.lower().rpartition(".") for entry in allowed)]
     brought = False
     for schema, name in _called(sql):
-        if name in may:
+        if any(name == own and (not schema or where in ("", schema)) for where, own in may):
             brought = True
         elif DENIED_FUNCTION.fullmatch(name):
             raise SqlTextError(f"The function {name}() does more than read tables. {NEVER}", never=True)

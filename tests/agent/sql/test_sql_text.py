@@ -136,6 +136,9 @@ def test_functions_that_people_brought_must_be_allowed_by_name() -> None:
         refuse_functions("SELECT similarity(a, b) FROM t", {"similarity"}, ())
     assert refuse_functions("SELECT similarity(a, b) FROM t", {"similarity"}, ("public.similarity",)) is True
     assert refuse_functions("SELECT crosstab(a)", {"crosstab"}, ("crosstab",)) is True
+    assert refuse_functions("SELECT ours.crosstab(a)", {"crosstab"}, ("crosstab",)) is True
+    with pytest.raises(SqlTextError, match="allow_functions"):
+        refuse_functions("SELECT theirs.similarity(a, b) FROM t", {"similarity"}, ("public.similarity",))
 
 
 @pytest.mark.parametrize("called", ["public.lower(a)", 'public . "lower" (a)', "SALES.lower/**/(a)"])
