@@ -82,6 +82,8 @@ class Session(psycopg.Connection[Any]):
     """A connection in autocommit whose every wait obeys `watch`, while there is one."""
 
     watch: Watch | None = None
+    opened: float = 0.0
+    """When, as time.monotonic() says."""
     server_timeout_ms: int = 0
     """The role's own statement_timeout, 0 for none."""
     spent: bool = False
@@ -213,6 +215,7 @@ def open_session(params: Mapping[str, Any], dbname: str, watch: Watch | None = N
     session = postgres.connect(params, dbname, read_only=True, autocommit=True, factory=Session)
     session.watch = watch
     try:
+        session.opened = time.monotonic()
         found: dict[str, set[str]] = {}
         for kind, name in session.execute(FACTS):
             found.setdefault(kind, set()).add(name)

@@ -19,6 +19,8 @@ from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.session import Session, Stopped, Watch, open_session
 from okf_compiler import postgres
 
+SESSION_SECONDS = 300.0
+"""How long a session is used: what it knows of functions and schemas is from its beginning."""
 RECONNECT_SECONDS = 5.0
 """How long a server that is starting, or just restarting, is waited for."""
 
@@ -78,6 +80,9 @@ class Sessions:
         while True:
             with self._lock:
                 session = self._idle.pop() if self._idle else None
+            if session and time.monotonic() - session.opened > SESSION_SECONDS:
+                session.close()
+                session = None
             fresh = session is None
             session = session or self._connect(watch)
             session.watch = watch

@@ -8,6 +8,8 @@ import pytest
 from support.databases import made
 
 from okf_agent.engines import Server
+from okf_agent.engines.connection import connect_admin
+from okf_agent.sql import sessions
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_compiler.settings import DatabaseSection
@@ -71,3 +73,14 @@ def test_a_function_with_its_owners_rights_is_refused_however_it_is_called(datab
 @pytest.mark.parametrize(("sql", "row"), RUN.items())
 def test_what_only_looks_like_one_is_run(database: Database, sql: str, row: tuple[str, ...]) -> None:
     assert database.run(sql).rows == (row,)
+
+
+def test_a_session_does_not_outlive_what_it_knows(
+    postgres: Server, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.run("SELECT 1")
+    with connect_admin(postgres, "implied") as admin:
+        admin.execute("CREATE FUNCTION later() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'")
+    monkeypatch.setattr(sessions, "SESSION_SECONDS", 0.0)
+    with pytest.raises(QueryError, match="not PostgreSQL's own"):
+        database.run("SELECT later()")
