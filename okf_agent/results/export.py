@@ -26,8 +26,7 @@ _FORMULA = re.compile(r"\s*[=+\-@\t\r]")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _INTEGERS = ("smallint", "integer", "bigint", "oid")
 _NUMERIC = (*_INTEGERS, "numeric", "real", "double precision")
-_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>|#!~$&\r\n]")
-_LINE_ENDS = {"\r": "", "\n": "<br>"}
+_MARKDOWN = re.compile(r"\r\n?|[\\`*_{}\[\]<>|#!~$&\n]")
 
 
 def write(
@@ -167,14 +166,14 @@ def _markdown_cell(cell: str | None) -> str:
     """A cell that stays one cell: NULL in italics, '' as two quotes, whatever is markdown escaped."""
     if cell is None:
         return "*NULL*"
-    if not cell:
-        return "''"
+    if not cell.strip("'"):
+        return f"'{cell}'"
     return _MARKDOWN.sub(_markdown_escape, cell) if _MARKDOWN.search(cell) else cell
 
 
 def _markdown_escape(match: re.Match[str]) -> str:
     character = match.group()
-    return _LINE_ENDS.get(character, "\\" + character)
+    return "<br>" if character[0] in "\r\n" else "\\" + character
 
 
 def _table(columns: Sequence[str], types: Sequence[str], batches: Iterable[list[Row]]) -> Iterator[str]:

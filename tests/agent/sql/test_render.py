@@ -212,6 +212,13 @@ def test_markdown_is_one_table(database: Database) -> None:
     ]
 
 
+def test_no_two_cells_are_one_in_markdown(database: Database) -> None:
+    cells = ["''", "''''''", r"'a\rb'", "'ab'", r"E'a\rb'", r"E'a\r\n\nb'", "NULL"]
+    text, _ = written(database, f"VALUES ({'), ('.join(cells)})", "markdown")
+    found = [line[2:-2] for line in text.split("\n")[2:-1]]
+    assert found == ["''", "''''", r"a\\rb", "ab", "a<br>b", "a<br><br>b", "*NULL*"]
+
+
 def test_a_text_table_is_aligned_and_inert(database: Database) -> None:
     text, _ = written(database, "VALUES ('中', 1), (E'\\x1b[31m', 20), (NULL, 3), ('', 4), ('NULL', 5)", "table")
     assert text.splitlines() == [
