@@ -1,13 +1,14 @@
-"""The commands that look after bundles, whoever wrote them: validate, index, diff, stats, inspect, verify."""
+"""The commands that look after bundles, whoever wrote them: validate, index, diff, stats, verify."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from okf_compiler.options import json_option, print_json
 
 if TYPE_CHECKING:
     from okf_compiler.documents import Documents
@@ -18,19 +19,22 @@ _FOLDER = click.Path(path_type=Path)
 @click.command("validate")
 @click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="DIR...")
 @click.option("--strict", is_flag=True, help="Exit status 1 for warnings too.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON array of {code, severity, path, line, message, bundle}."
-)
+@json_option
 def validate_command(folders: tuple[Path, ...], strict: bool, as_json: bool) -> None:
-    """Hold bundles against OKF v0.2; exit status 1 if one does not conform."""
+    """Hold bundles against OKF v0.2; exit status 1 if one does not conform.
+
+    With --json each finding has code, severity, path, line, message and bundle.
+    """
     from dataclasses import asdict
 
     from okf_compiler.validate import validate
 
     found = {folder: validate(folder) for folder in folders}
-    if as_json:
-        _print_json([asdict(f) | {"bundle": str(folder)} for folder, findings in found.items() for f in findings])
-    for folder, findings in () if as_json else found.items():
+    for folder, findings in found.items():
+        if as_json:
+            for finding in findings:
+                print_json(asdict(finding) | {"bundle": str(folder)})
+            continue
         errors = sum(finding.severity == "error" for finding in findings)
         for finding in findings:
             click.echo(f"{folder}{finding}")
@@ -59,24 +63,28 @@ def index_command(folder: Path, check: bool) -> None:
 @click.command("diff")
 @click.argument("old", type=_FOLDER)
 @click.argument("new", type=_FOLDER)
-@click.option("--json", "as_json", is_flag=True, help="One JSON array of {what, path, title, inside}.")
+@json_option
 def diff_command(old: Path, new: Path, as_json: bool) -> None:
-    """List concepts added, removed and changed between two bundles, and columns and sections that changed inside."""
+    """List concepts added, removed and changed between two bundles, and columns and sections that changed inside.
+
+    With --json each concept has what, path, title and inside.
+    """
     from dataclasses import asdict
 
     from okf_compiler.bundle import load
     from okf_compiler.diff import diff, lines
 
     changes = diff(load(old), load(new))
-    if as_json:
-        _print_json([asdict(change) for change in changes])
-    else:
+    if not as_json:
         click.echo("\n".join(lines(changes)))
+        return
+    for change in changes:
+        print_json(asdict(change))
 
 
 @click.command("stats")
 @click.argument("name", metavar="NAME|DIR")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object with every path.")
+@json_option
 def stats_command(name: str, as_json: bool) -> None:
     """Show sizes in estimated tokens: the bundle, each index, the largest concepts, the raw documents."""
     from okf_compiler.documents import list_databases
@@ -90,7 +98,7 @@ def stats_command(name: str, as_json: bool) -> None:
     documents: Documents | None = list_databases(settings).get(folder.name)
     found = sizes(folder, documents)
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
         click.echo("\n".join(lines(found)))
 
@@ -106,7 +114,3 @@ def verify_command(file: Path, by: str) -> None:
 
 
 COMMANDS = (validate_command, index_command, diff_command, stats_command, verify_command)
-
-
-def _print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))

@@ -15,6 +15,8 @@ from okf_compiler.options import (
     configured,
     configured_server,
     database_from,
+    json_option,
+    print_json,
     seconds_option,
     source_options,
     tables_from,
@@ -82,11 +84,16 @@ def compile_command(
 @database_from
 @seconds_option("Time for questions to the content.")
 @click.option("--strict", is_flag=True, help="Exit status 1 for warnings too.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON array of {code, severity, place, text}.")
+@json_option
 def check_command(
     name: str, data: Path | None, source: str, seconds: float, strict: bool, as_json: bool, **files: tuple[Any, ...]
 ) -> None:
-    """Find where the documents of NAME and its database differ; exit status 1 if queries made from them would fail."""
+    """Find where the documents of NAME and its database differ; exit status 1 if queries made from them would fail.
+
+    With --json each finding has code, severity, place and text.
+    """
+    from dataclasses import asdict
+
     from okf_compiler import live as live_check
     from okf_compiler.connections import hidden_columns, with_connection
     from okf_compiler.gather import Sources, gather
@@ -102,7 +109,10 @@ def check_command(
         lambda connection: live_check.check(documented, connection, links=links, hide=hidden, seconds=seconds),
         reach,
     )
-    click.echo("\n".join(live_check.lines(name, findings, as_json=as_json)))
+    for finding in findings if as_json else ():
+        print_json(asdict(finding))
+    for line in () if as_json else live_check.lines(name, findings):
+        click.echo(line)
     if any(f.severity == "error" or (strict and f.severity == "warning") for f in findings):
         sys.exit(1)
 
@@ -111,16 +121,17 @@ def check_command(
 @click.argument("name")
 @source_options
 @tables_from
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@json_option
 def inspect_command(name: str, data: Path | None, live: str | None, as_json: bool, **files: tuple[Any, ...]) -> None:
     """Show what the sources of NAME hold: tables, columns, which have no meaning, rules, joins of each table."""
-    import json
-
     from okf_compiler.gather import Sources, gather
     from okf_compiler.inspect import facts, lines
 
     found = facts(gather(configured(data), name, Sources(live=live, **files), configured_server(name)))
-    click.echo(json.dumps(found, ensure_ascii=False, indent=2) if as_json else "\n".join(lines(found)))
+    if as_json:
+        print_json(found)
+    else:
+        click.echo("\n".join(lines(found)))
 
 
 for _command in (*COMMANDS, profile_command):

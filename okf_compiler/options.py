@@ -1,8 +1,10 @@
-"""The options that commands of `okf-compiler` share; those for config.yaml are `okf-agent`'s too."""
+"""The options that commands of `okf-compiler` share; those for config.yaml and for JSON are `okf-agent`'s too."""
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +77,16 @@ def configured_server(name: str) -> Reach:
         return configured_parameters(name, file, changes)
 
     return reach
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: one object, or one a line where the result is a list."
+)
+
+
+def print_json(data: Any) -> None:
+    """One line of `--json`: the whole result, or one of its objects where it is a list."""
+    click.echo(json.dumps(data, ensure_ascii=sys.stdout.isatty(), default=str))
 
 
 def source_options(command: Command) -> Command:

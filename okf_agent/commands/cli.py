@@ -17,7 +17,6 @@ from okf_agent.commands.options import (
     chart_option,
     complete,
     configured,
-    json_option,
     question_options,
     say,
     unsafe_option,
@@ -28,7 +27,7 @@ from okf_agent.commands.server import doctor, prepare, stop
 from okf_agent.results.formats import FORMATS
 from okf_agent.results.one_object import JsonCommand, OneObject
 from okf_compiler.inert import inert_lines
-from okf_compiler.options import config_options
+from okf_compiler.options import config_options, json_option
 
 if TYPE_CHECKING:
     from okf_agent.tools import ToolResult

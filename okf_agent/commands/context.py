@@ -9,16 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from okf_agent.commands.options import (
-    configured,
-    json_option,
-    print_json,
-    question_options,
-    say,
-    with_knowledge,
-)
+from okf_agent.commands.options import configured, question_options, say, with_knowledge
 from okf_agent.results.one_object import JsonCommand, OneObject
 from okf_compiler.inert import inert_lines
+from okf_compiler.options import json_option, print_json
 
 if TYPE_CHECKING:
     from okf_agent.cell import Cell

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,11 +34,6 @@ def say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def print_json(data: Any) -> None:
-    """One line of `--json`: the whole result, or one of its objects where it is a list."""
-    click.echo(json.dumps(data, ensure_ascii=sys.stdout.isatty(), default=str))
-
-
 def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """What the shell offers for an argument: names of that kind that begin with what was typed."""
 
@@ -71,9 +64,6 @@ db_option = click.option(
     metavar="DB",
     shell_complete=complete("databases"),
     help="The database; not needed where there is only one.",
-)
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON: one object, or one a line where the result is a list."
 )
 raw_option = click.option("--raw", is_flag=True, help="The same as --knowledge raw.")
 knowledge_option = click.option(

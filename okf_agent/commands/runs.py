@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from okf_agent.commands.options import complete, configured, json_option, print_json, say
+from okf_agent.commands.options import complete, configured, say
+from okf_compiler.options import json_option, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,7 +7,8 @@ from dataclasses import asdict
 
 import click
 
-from okf_agent.commands.options import complete, configured, json_option, model_option, print_json, say
+from okf_agent.commands.options import complete, configured, model_option, say
+from okf_compiler.options import json_option, print_json
 
 
 @click.command()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 
@@ -20,11 +19,8 @@ class Finding:
     """What differs, with the numbers that show it."""
 
 
-def lines(name: str, findings: Sequence[Finding], *, as_json: bool) -> Iterator[str]:
-    """The findings as a person reads them, a summary last; or as one JSON array."""
-    if as_json:
-        yield json.dumps([asdict(f) for f in findings], ensure_ascii=False, indent=2)
-        return
+def lines(name: str, findings: Sequence[Finding]) -> Iterator[str]:
+    """The findings as a person reads them, a summary last."""
     for finding in findings:
         yield f"{finding.severity}: {finding.place}: {finding.text} [{finding.code}]"
     counts = {s: sum(f.severity == s for f in findings) for s in ("error", "warning", "info")}

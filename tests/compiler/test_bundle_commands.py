@@ -55,6 +55,8 @@ def test_diff_says_what_changed_inside(workspace: Path) -> None:
     ):
         assert line in done.stdout
     assert run("okf-compiler", "diff", bundle, bundle, cwd=workspace).stdout == "0 added, 0 removed, 0 changed\n"
+    told = run("okf-compiler", "diff", "old", bundle, "--json", cwd=workspace).stdout
+    assert [json.loads(line)["what"] for line in told.splitlines()] == ["changed", "removed", "changed"]
 
 
 def test_stats(workspace: Path) -> None:
@@ -79,7 +81,7 @@ def test_the_bundle_by_hand_conforms_with_one_warning(workspace: Path) -> None:
     shutil.copytree(ROOT / "bundles" / "shop-by-hand", workspace / "hand")
     done = run("okf-compiler", "validate", "--json", "hand", cwd=workspace)
     assert done.returncode == 0
-    assert [(f["code"], f["severity"], f["path"], f["line"]) for f in json.loads(done.stdout)] == [
+    assert [(f["code"], f["severity"], f["path"], f["line"]) for f in map(json.loads, done.stdout.splitlines())] == [
         ("broken-link", "warning", "/words/net-revenue.md", 13)
     ]
     assert run("okf-compiler", "validate", "--strict", "hand", cwd=workspace).returncode == 1

@@ -115,7 +115,8 @@ def test_check_says_where_documents_and_database_differ(workspace: Path, params:
     assert result.returncode == 1
     assert "error: fruit.colour: documented, but the table has no such column [missing-column]" in result.stdout
     assert "secret" not in result.stdout
-    found = json.loads(run("okf-compiler", *arguments, "--json", cwd=workspace).stdout)
+    printed = run("okf-compiler", *arguments, "--json", cwd=workspace).stdout
+    found = [json.loads(line) for line in printed.splitlines()]
     assert [f["code"] for f in found if f["severity"] == "error"] == ["missing-column"]
     assert set(found[0]) == {"code", "severity", "place", "text"}
 
