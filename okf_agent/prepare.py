@@ -12,7 +12,7 @@ from typing import Any
 
 from okf_agent.access import role
 from okf_agent.access.rights import unsafe_role
-from okf_agent.bundles import freshness as sources
+from okf_agent.bundles import freshness
 from okf_agent.config import Config, load_config
 from okf_agent.engines import Server, reach
 from okf_agent.engines.connection import where_of
@@ -61,15 +61,15 @@ def find_bundle(config: Config, name: str, given: Path | None, say: Say) -> tupl
     by_hand = settings.bundles.parent / name
     if Path(name).name == name:
         for folder in (compiled, by_hand):
-            if (folder / "index.md").is_file() and not (folder == compiled and sources.are_newer(config, name)):
+            if (folder / "index.md").is_file() and not (folder == compiled and freshness.are_newer(config, name)):
                 return folder, documents
     documents = find_documents(settings, name)
-    stamp = sources.stamp(config, name)
+    stamp = freshness.stamp(config, name)
     say(f"Compiling {name} from {'the catalogue of its server' if documents.live else documents.folder}")
-    report = sources.compile(config, name, compiled)
+    report = freshness.compile(config, name, compiled)
     if report.problems:
         say(f"Problems in its sources: {len(report.problems)}. `okf-compiler compile {name}` lists them")
-    sources.keep(config, name, stamp)
+    freshness.keep(config, name, stamp)
     return compiled, documents
 
 

@@ -55,7 +55,7 @@ def compile_database(database: Database, out: Path, overlay: Path | None = None,
     Raises:
         UserError: the sources, the overlay or the folder cannot be used; the folder is then as it was.
     """
-    made_from = last_compile.sources(database, overlay)
+    made_from = last_compile.inputs(database, overlay)
     if made_from and (report := last_compile.report(out, made_from, database)):
         return report
     corrections = overlays.read(overlay)

@@ -25,7 +25,7 @@ WORTH = 1_000
 """Concepts from which on it is worth a file: below, a compile takes a second."""
 
 
-def sources(database: Database, overlay: Path | None) -> str:
+def inputs(database: Database, overlay: Path | None) -> str:
     """A digest of everything that a compile is made from; "" for a database that is too small for it."""
     if len(database.tables) + len(database.rules) < WORTH:
         return ""

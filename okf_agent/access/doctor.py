@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from okf_agent.access.rights import Finding, Level, examine_agent
-from okf_agent.bundles import freshness as sources
+from okf_agent.bundles import freshness
 from okf_agent.config import Config
 from okf_agent.engines import Server, reach
 from okf_agent.engines.connection import MissingDatabase, connect_agent
@@ -132,7 +132,7 @@ def _bundles(config: Config, known: dict[str, Documents], database: str | None) 
             missing.append(name)
             continue
         try:
-            changed = sources.compile(config, name, bundle, check=True).saved
+            changed = freshness.compile(config, name, bundle, check=True).saved
         except UserError as error:
             yield Finding("bundles", "red", *_split(error))
             continue

@@ -192,7 +192,7 @@ def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: AskOpti
 def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions, one: OneObject) -> int:
     """As configured and with other knowledge, one after the other, and both shown; the worse exit status."""
     out, err = console(sys.stdout), console(sys.stderr)
-    runs: list[compare.Asked] = []
+    runs: list[compare.OneRun] = []
     for mode in (cell.knowledge, compare.other_knowledge(cell.knowledge)):
         each = replace(cell, knowledge=mode)
         if not wanted.as_json:
@@ -212,7 +212,7 @@ def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions,
     return status
 
 
-def _compared(asked: Asked, runs: list[compare.Asked], workspace: Workspace) -> dict[str, Any]:
+def _compared(asked: Asked, runs: list[compare.OneRun], workspace: Workspace) -> dict[str, Any]:
     """Both runs, with the rows that were shown, and the rows that differ; an interrupted one is the last."""
     found = compare.compared(*runs) if len(runs) == 2 else None
     only = found.rows_only if found else None

@@ -12,7 +12,8 @@ from okf_agent.records.runs import Comparison, Rows, compare
 from okf_agent.records.view import comparison_view
 from okf_agent.sql.database import QueryResult
 
-Asked = tuple[Cell, Outcome]
+OneRun = tuple[Cell, Outcome]
+"""How a question was asked, and what became of it."""
 
 
 def other_knowledge(knowledge: str) -> str:
@@ -20,19 +21,19 @@ def other_knowledge(knowledge: str) -> str:
     return "bundle" if knowledge == "raw" else "raw"
 
 
-def compared(first: Asked, second: Asked) -> Comparison:
+def compared(first: OneRun, second: OneRun) -> Comparison:
     """Both runs, with the rows that were shown and those that differ."""
     (_, one), (_, other) = first, second
     return compare({**one.line}, {**other.line}, _rows(one.run.result), _rows(other.run.result))
 
 
-def names(first: Asked, second: Asked) -> tuple[str, str]:
+def names(first: OneRun, second: OneRun) -> tuple[str, str]:
     """What tells the two runs apart."""
     one, other = first[0], second[0]
     return (one.knowledge, other.knowledge) if one.knowledge != other.knowledge else (one.model, other.model)
 
 
-def side_by_side(first: Asked, second: Asked) -> Iterator[RenderableType]:
+def side_by_side(first: OneRun, second: OneRun) -> Iterator[RenderableType]:
     """A column a run, and below it what only one of them has."""
     return comparison_view(compared(first, second), names(first, second))
 

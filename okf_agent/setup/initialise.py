@@ -15,9 +15,10 @@ from typing import Any
 
 import psycopg
 
-from okf_agent.bundles import freshness as sources
+from okf_agent.bundles import freshness
 from okf_agent.config import Config, load_config
 from okf_agent.engines.connection import AGENT_PASSWORD
+from okf_agent.prepare import Say
 from okf_agent.setup import access, drafts, target
 from okf_agent.setup.access import Person
 from okf_agent.setup.config_file import add_variables, set_keys
@@ -28,7 +29,6 @@ from okf_compiler.errors import UserError
 from okf_compiler.model import Database
 from okf_compiler.postgres import connect
 
-Say = Callable[[str], None]
 Ask = Callable[[str], bool]
 """Puts a question to the person; True for yes."""
 GAPS_SHOWN = 10
@@ -90,9 +90,9 @@ def initialise(config: Config, wanted: InitOptions, say: Say, ask: Ask) -> Done:
 
     config = load_config(root, file=wanted.file, changes=wanted.changes)
     say(f"4. Bundle: {_shown(root, config.settings.bundles / goal.name)}")
-    stamp = sources.stamp(config, goal.name)
-    report = sources.compile(config, goal.name, config.settings.bundles / goal.name, lambda: granted.params)
-    sources.keep(config, goal.name, stamp)
+    stamp = freshness.stamp(config, goal.name)
+    report = freshness.compile(config, goal.name, config.settings.bundles / goal.name, lambda: granted.params)
+    freshness.keep(config, goal.name, stamp)
     for line in report.lines():
         say(f"   {line}")
     _name_gaps(gaps(report.database, labels), say)
