@@ -7,14 +7,7 @@ from collections.abc import Iterable, Sequence
 from okf_compiler import markdown
 from okf_compiler.bundle import Concept
 from okf_compiler.gist import table_gist
-from okf_compiler.link_text import of_rule, of_table
-from okf_compiler.linking.links import Links
-from okf_compiler.markdown import Part, cell, code
-from okf_compiler.model import Database, ForeignKey, Rule, Source, Table
-from okf_compiler.names import Ids
-from okf_compiler.sql_names import needs_quotes, sql_name, sql_table
-from okf_compiler.type_cell import type_cell
-from okf_compiler.vocabulary import (
+from okf_compiler.headings import (
     BUSINESS_RULE,
     CALCULATION,
     DEFINITION,
@@ -25,6 +18,13 @@ from okf_compiler.vocabulary import (
     TABLE_TYPE,
     USED_BY,
 )
+from okf_compiler.link_text import of_rule, of_table
+from okf_compiler.linking.links import Links
+from okf_compiler.markdown import Part, cell, code
+from okf_compiler.model import Database, ForeignKey, Rule, Source, Table
+from okf_compiler.names import Ids
+from okf_compiler.sql_names import needs_quotes, sql_name, sql_table
+from okf_compiler.type_cell import type_cell
 
 BUNDLE_FORMAT = "0.2"
 """Changes when what the compiler writes changes, not with every release."""

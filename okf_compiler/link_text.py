@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from okf_compiler.linking.links import Link, Links
-from okf_compiler.linking.reach import builds_on
-from okf_compiler.markdown import Part, code
-from okf_compiler.vocabulary import (
+from okf_compiler.headings import (
     COLUMNS_INFERRED,
     COLUMNS_USED,
     KNOWLEDGE_INFERRED,
@@ -15,6 +12,9 @@ from okf_compiler.vocabulary import (
     STORED_RESULTS,
     TABLES_REACHED,
 )
+from okf_compiler.linking.links import Link, Links
+from okf_compiler.linking.reach import builds_on
+from okf_compiler.markdown import Part, code
 
 _INFERRED = "Not said by the source; the compiler matched words. Check them before you rely on them."
 _INFERRED_RULES = "Not said by the source; the compiler matched the rules' words with these columns."

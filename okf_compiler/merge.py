@@ -17,7 +17,7 @@ from okf_compiler.concepts import GENERATOR, KEYS
 from okf_compiler.edits import Edit
 from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
-from okf_compiler.vocabulary import SECTIONS
+from okf_compiler.headings import SECTIONS
 
 _AT = re.compile(r"^generated: \{.*\}$", re.MULTILINE)
 """The one line of a compiled file that holds the date."""

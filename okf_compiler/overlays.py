@@ -13,13 +13,13 @@ from typing import Any
 from okf_compiler import markdown, yaml_text
 from okf_compiler.bundle import Concept
 from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.headings import SECTIONS
 from okf_compiler.link import Link, Links, Target
 from okf_compiler.markdown import Part
 from okf_compiler.model import Database, Problem, Rule, Source, Table
 from okf_compiler.names import Ids
 from okf_compiler.settings import Settings
 from okf_compiler.text_files import read_text
-from okf_compiler.vocabulary import SECTIONS
 from okf_compiler.yaml_text import Entry
 
 SOURCE = "overlay"

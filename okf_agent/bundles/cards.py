@@ -12,9 +12,9 @@ from pathlib import Path
 
 from okf_compiler import markdown
 from okf_compiler.bundle import Bundle, Concept
+from okf_compiler.headings import COLUMNS_USED, DEFINITION, DEPENDS_ON, JOINS, JSON_FIELDS, SCHEMA
 from okf_compiler.loaded import derived
 from okf_compiler.sql_names import sql_name
-from okf_compiler.vocabulary import COLUMNS_USED, DEFINITION, DEPENDS_ON, JOINS, JSON_FIELDS, SCHEMA
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from okf_agent.config import Config
 from okf_agent.tasks import list_tasks
 from okf_compiler.bundle import Bundle
 from okf_compiler.errors import UserError
+from okf_compiler.headings import BUSINESS_RULE, CALCULATION
 from okf_compiler.inert import inert
 from okf_compiler.loaded import loaded
-from okf_compiler.vocabulary import BUSINESS_RULE, CALCULATION
 
 EXAMPLES = 3
 

@@ -13,8 +13,8 @@ from okf_compiler import bundle as bundles
 from okf_compiler import markdown
 from okf_compiler.bundle import Concept
 from okf_compiler.frontmatter import FormatError
+from okf_compiler.headings import COLUMNS_INFERRED, COLUMNS_USED, DEFINITION, DEPENDS_ON
 from okf_compiler.loaded import loaded
-from okf_compiler.vocabulary import COLUMNS_INFERRED, COLUMNS_USED, DEFINITION, DEPENDS_ON
 
 USED = 0.5
 """A rule matters from this share of its columns on that the query has."""

@@ -16,8 +16,8 @@ from okf_agent.bundles import reading
 from okf_agent.prompts import framing
 from okf_agent.search import index as search_index
 from okf_compiler.bundle import Concept
+from okf_compiler.headings import DEPENDS_ON, TABLES_NEEDED
 from okf_compiler.loaded import loaded
-from okf_compiler.vocabulary import DEPENDS_ON, TABLES_NEEDED
 
 MAX_MATCHES = 5
 """Concepts named for their words; what they depend on comes besides."""

@@ -12,7 +12,7 @@ import tantivy
 from okf_agent.search.ranking import STOP_WORDS
 from okf_compiler import frontmatter
 from okf_compiler.frontmatter import FormatError
-from okf_compiler.vocabulary import NEIGHBOURS
+from okf_compiler.headings import NEIGHBOURS
 
 TOKENIZER = "words"
 WORD = re.compile(r"\w+")
