@@ -12,12 +12,12 @@ from typing import Any
 from rich.console import Console
 
 from okf_agent.ask import Asked, Outcome, Workspace
-from okf_agent.asking import close, show_asking, watch
 from okf_agent.cell import Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.prepare import quiet
 from okf_agent.results import answers, compare, output
 from okf_agent.results.answers import grounds_of, inert_text
+from okf_agent.results.asking import close, show_asking, watch
 from okf_agent.results.formats import Format, Written, format_of
 from okf_agent.results.one_object import OneObject
 from okf_agent.results.terminal import console

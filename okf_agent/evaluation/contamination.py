@@ -26,7 +26,6 @@ from okf_compiler.errors import UserError
 REGISTRY = "holdout.jsonl"
 NO_SAY = (
     "access",
-    "asking.py",
     "commands",
     "downloads",
     "engines",

@@ -11,7 +11,6 @@ from rich.console import Group
 from rich.text import Text
 
 from okf_agent.ask import Asked, Outcome, Workspace
-from okf_agent.asking import close, show_asking, watch
 from okf_agent.cell import KNOWLEDGE, Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.interactive.commands import COMMANDS
@@ -23,6 +22,7 @@ from okf_agent.records import runs
 from okf_agent.records import view as runs_view
 from okf_agent.results import answers, compare, output
 from okf_agent.results.answers import grounds_of
+from okf_agent.results.asking import close, show_asking, watch
 from okf_agent.results.formats import Written, format_of
 from okf_agent.results.terminal import Progress, console, summary
 from okf_agent.sql.database import Database, QueryResult
