@@ -5,7 +5,6 @@ What something takes is counted for each table and rule by itself, so that thous
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import TypeAlias
 
 from okf_agent import prompts
 from okf_agent.bundles.cards import Cards, ColumnCard, RuleCard, TableCard
+from okf_agent.packing import ways
 from okf_agent.packing.rank import Scores
 from okf_agent.packing.shape import Shape
 from okf_agent.packing.write import Writer
@@ -77,7 +77,7 @@ class Chooser:
         taken: list[RuleCard] = []
         named = [path for path in self.scores.named_rules if path in self.known.rules]
         for path in (*named, *self._near_rules(len(named))):
-            wider = _with_dependencies(self.known, [*(rule.path for rule in taken), path])
+            wider = ways.with_dependencies(self.known, [*(rule.path for rule in taken), path])
             share = NAMED_SHARE if path in named or not self.shape.fill else RULES_SHARE
             if self._rules_cost(wider) <= self.budget * share:
                 taken = wider
@@ -164,13 +164,13 @@ class Chooser:
 
     def _needed(self, rules: Sequence[RuleCard], value_tables: Sequence[str]) -> list[str]:
         """Tables in order of need, with those between them, so that each can be joined with one before it."""
-        return _connected(self.known, self._matching(rules, value_tables))
+        return ways.connected(self.known, self._matching(rules, value_tables))
 
     def _matching(self, rules: Sequence[RuleCard], value_tables: Sequence[str]) -> list[str]:
         """Those the rules use, those the question names, those with its values; else those that match it."""
         weights: dict[str, float] = {}
         for rule in rules:
-            for name, paths in _uses(self.known, rule):
+            for name, paths in ways.uses(self.known, rule):
                 if len(paths) == 1:
                     weights[paths[0]] = weights.get(paths[0], 0.0) + (PLAIN if name.isalpha() else 1.0)
         needed = {path: None for path, weight in weights.items() if weight >= 1.0}
@@ -251,60 +251,3 @@ def _cut(table: TableCard, kept: int) -> TableCard:
 
 def _speaks(column: ColumnCard, subject: frozenset[str]) -> bool:
     return bool(subject & set(ranking.key_stems(column.name)))
-
-
-def _with_dependencies(known: Cards, paths: Iterable[str]) -> list[RuleCard]:
-    """The rules, each behind those it builds on."""
-    done: dict[str, RuleCard] = {}
-    seen: set[str] = set()
-    stack = [(path, False) for path in reversed([*paths])]
-    while stack:  # a chain may be longer than Python calls may be deep
-        path, is_ready = stack.pop()
-        rule = known.rules.get(path)
-        if rule is None:
-            continue
-        if is_ready:
-            done[path] = rule
-        elif path not in seen:
-            seen.add(path)  # on the way: a circle ends here
-            stack.append((path, True))
-            stack += [(other, False) for other in reversed(rule.depends_on)]
-    return [*done.values()]
-
-
-def _uses(known: Cards, rule: RuleCard) -> Iterator[tuple[str, list[str]]]:
-    """Each column or table that a rule uses, with the tables it may be in: those that have such a column."""
-    columns = {column.partition(".")[0] for names in rule.tables.values() for column in names}
-    for name in sorted(columns):
-        yield name, [path for path, names in rule.tables.items() if _has(known, path, names, name)]
-    for path, names in rule.tables.items():
-        if path in known.tables and not names:
-            yield path, [path]
-
-
-def _has(known: Cards, path: str, names: Iterable[str], column: str) -> bool:
-    return path in known.tables and any(name.partition(".")[0] == column for name in names)
-
-
-def _connected(known: Cards, paths: list[str]) -> list[str]:
-    """The tables with those between them, so that each can be joined with one before it."""
-    joined = paths[:1]
-    for path in paths[1:]:
-        if path not in joined:
-            joined += [step for step in _way(known, joined, path) if step not in joined]
-    return joined
-
-
-def _way(known: Cards, start: list[str], goal: str) -> list[str]:
-    """The fewest tables from any of `start` to `goal`; the goal alone where no joins lead there."""
-    queue = deque([[path] for path in start])
-    seen = set(start)
-    while queue:
-        way = queue.popleft()
-        if way[-1] == goal:
-            return way[1:]
-        for other, _ in known.tables[way[-1]].joins:
-            if other in known.tables and other not in seen:
-                seen.add(other)
-                queue.append([*way, other])
-    return [goal]
