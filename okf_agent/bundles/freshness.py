@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from okf_agent.config import Config
 from okf_agent.engines import reach
+from okf_agent.engines.connection import connect_agent
 from okf_compiler.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -33,7 +34,14 @@ def compile(
     """
     from okf_compiler.compile import compile as compile_bundle  # brings a SQL parser: 0.3 s, once a bundle
 
-    return compile_bundle(config.settings, name, out, reach=reached or (lambda: reach(config).agent), check=check)
+    return compile_bundle(config.settings, name, out, reach=reached or (lambda: _reached(config, name)), check=check)
+
+
+def _reached(config: Config, name: str) -> Mapping[str, Any]:
+    """Connect parameters that were tried once: the agent knows what to do where they fail, the compiler does not."""
+    server = reach(config)
+    with connect_agent(server, name):
+        return server.agent
 
 
 def are_newer(config: Config, name: str) -> bool:

@@ -86,10 +86,7 @@ def explain(message: str, params: Mapping[str, Any], dbname: str, secret: str) -
     where = where_of(params)
     user = params.get("user", "you")
     if "password authentication failed" in message:
-        return UserError(
-            f"{where} rejects the password of {user}: correct {secret} in .env (see .env.example).\n"
-            "A docker volume keeps the password of its first start: `docker compose down --volumes` forgets it."
-        )
+        return UserError(f"{where} rejects the password of {user}: correct {secret} in .env (see .env.example).")
     if "no password supplied" in message:
         return UserError(f"{where} asks for the password of {user}: add {secret} to .env (see .env.example).")
     if f'database "{dbname}" does not exist' in message:
@@ -102,7 +99,8 @@ def explain(message: str, params: Mapping[str, Any], dbname: str, secret: str) -
         "certificate": "Put the server's root certificate where PGSSLROOTCERT in .env points (see .env.example).",
         "SSL": "Set PGSSLMODE in .env to what the server offers (see .env.example).",
         "too many connections": "Wait for other programs, or raise the limit of this role or server.",
-        "service": "Correct PGSERVICE, or the file that PGSERVICEFILE names.",
+        "definition of service": "Correct PGSERVICE, or the file that PGSERVICEFILE names.",
+        "service file": "Correct PGSERVICE, or the file that PGSERVICEFILE names.",
     }
     remedy = next((advice for sign, advice in remedies.items() if sign in message), None)
     remedy = remedy or "Check that it runs, and database.host and database.port in config.yaml (or PGHOST, PGPORT)."

@@ -27,6 +27,7 @@ DATABASES = (
 WAIT_SECONDS = 30 * 60
 COMPOSE = ("docker", "compose", "up", "--detach")
 SECRETS = (ADMIN_USER, ADMIN_PASSWORD, AGENT_PASSWORD)
+KEPT = "A docker volume keeps the password of its first start: `docker compose down --volumes` forgets it."
 
 
 def start(settings: Settings, progress: Progress) -> Server:
@@ -76,7 +77,7 @@ def wait_for(
             said = f"{len(names) - len(missing)} of {len(names)} databases are loaded"
         except psycopg.OperationalError as error:
             if "authentication failed" in str(error):
-                raise explain(str(error), server.admin, "postgres", ADMIN_PASSWORD) from None
+                raise UserError(f"{explain(str(error), server.admin, 'postgres', ADMIN_PASSWORD)}\n{KEPT}") from None
         if not missing:
             return
         if time.monotonic() > end:

@@ -132,25 +132,33 @@ def reach(target: Target) -> Reached:
                 {**from_shell, **variables},
             )
     except psycopg.Error as error:
-        raise _explained(target, str(error)) from None
+        raise explained(target, str(error)) from None
 
 
-def _explained(target: Target, message: str) -> UserError:
+def explained(target: Target, message: str) -> UserError:
+    """Why a first connection failed with libpq's message, and what to do about what was given for it."""
     user = target.params.get("user") or os.environ.get("PGUSER") or "you"
     secret = ADMIN_PASSWORD if user == os.environ.get(ADMIN_USER) else AGENT_PASSWORD
     told = explain(message, {**target.params, "user": user}, target.name, secret)
     if isinstance(told, MissingDatabase):
         return UserError(f"{told}{_near(target)}")
-    if "password authentication failed" in message or "no password supplied" in message:
+    none = "no password supplied" in message
+    if none or "password authentication failed" in message:
         if target.origin == "config.yaml":
             return told
-        secret = "in --from" if target.origin == "--from" else "in PGPASSWORD"
+        given = "password" in target.params
+        where = "in --from: characters like @ : / ? are written %40 %3A %2F %3F in a URL" if given else "in PGPASSWORD"
+        if none:
+            return UserError(
+                f"The server asks for the password of {user}, and none was given: put it into PGPASSWORD, the URL of "
+                "--from or libpq's password file."
+            )
         return UserError(
-            f"The server rejects the login of {user} to {target.name}. Correct the password {secret}: characters like "
-            "@ : / ? are written %40 %3A %2F %3F in a URL; libpq's password file works too."
+            f"The server rejects the login of {user} to {target.name}. Correct the password {where}; libpq's password "
+            "file works too."
         )
     first, _, _ = str(told).partition("\n")
-    if "refused" in message or "No such file" in message or "translate" in message or "timeout" in message:
+    if any(sign in message for sign in ("refused", "No such file", "translate", "resolve", "timeout")):
         return UserError(f"{first}\nCheck that the server runs, and host and port in {target.origin}.")
     return told
 

@@ -260,6 +260,7 @@ def test_who_may_make_roles_and_owns_nothing_learns_what_is_missing(gym: Gym) ->
         (["--from", "URL:dbname=gymm"], 1, "has no database 'gymm'. It has: "),
         (["--from", "URL:password=no"], 1, "rejects the login of gym_boss to gym. Correct the password in --from"),
         (["--from", "URL:port=1"], 1, "Check that the server runs, and host and port in --from."),
+        (["--from", "URL:host=no.invalid"], 1, "Check that the server runs, and host and port in --from."),
     ],
 )
 def test_a_connection_that_fails_says_what_to_do(

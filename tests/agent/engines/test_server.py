@@ -16,6 +16,8 @@ from okf_agent.config import Config, load_config
 from okf_agent.engines import Server, reach
 from okf_agent.engines.connection import MissingDatabase, connect_admin, connect_agent
 from okf_agent.loading.load import load
+from okf_agent.prepare import find_bundle, quiet
+from okf_agent.setup.target import Target, explained
 from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
 
@@ -68,8 +70,32 @@ def test_from_a_dump_to_a_role_that_reads(tcp: TcpServer, tmp_path: Path) -> Non
     assert PASSWORD not in repr(server)
     with connect_admin(server) as connection:
         connection.execute("ALTER ROLE agent_ro PASSWORD 'other'")
-    with pytest.raises(UserError, match="rejects the password of agent_ro: correct AGENT_DB_PASSWORD"):
+    rejected = "rejects the password of agent_ro: correct AGENT_DB_PASSWORD in .env (see .env.example)."
+    with pytest.raises(UserError) as error:
         connect_agent(server, "tcp_small").__enter__()
+    assert str(error.value).endswith(rejected)
+    (tmp_path / "config.yaml").write_text(
+        f"database: {{engine: server, port: {tcp.port}}}\ndatabases: {{tcp_small: {{from: configured}}}}\n", "utf-8"
+    )
+    with pytest.raises(UserError) as error:
+        find_bundle(load_config(tmp_path), "tcp_small", None, quiet)
+    assert str(error.value).endswith(rejected)
+
+
+TOLD = {
+    "fe_sendauth: no password supplied": ({}, "asks for the password of ann, and none was given: put it into"),
+    'password authentication failed for user "ann"': ({}, "Correct the password in PGPASSWORD; libpq's"),
+    '"x": password authentication failed': ({"password": "wrong"}, "Correct the password in --from: characters like"),
+    "failed to resolve host 'x': [Errno -2] Name or service not known": ({}, "Check that the server runs, and host"),
+    'definition of service "theirs" not found': ({}, "Correct PGSERVICE, or the file"),
+}
+
+
+@pytest.mark.parametrize("said", TOLD)
+def test_a_first_connection_that_fails_names_what_was_given(said: str) -> None:
+    params, expected = TOLD[said]
+    target = Target("shop", {"user": "ann", **params}, "--from")
+    assert expected in str(explained(target, said))
 
 
 def test_variables_say_where(tcp: TcpServer, tmp_path: Path, variables: pytest.MonkeyPatch) -> None:
