@@ -64,13 +64,12 @@ def run(config: Config, wanted: EvalOptions, console: Console) -> int:
     planned = make_plan(config, wanted, say)
     name = planned.wanted.name or _new_name(planned.suite.name)
     folder = store.folder_of(config, name)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     suites.hold_pins(planned.suite, say)
     config = databases.configured(planned.suite, config)
     replies = Replies(config.runs / REPLIES) if wanted.cache else None
     with ExitStack() as stack:
-        stack.callback(_remove_if_empty, folder)
         stack.enter_context(store.alone(folder))
+        stack.callback(_remove_if_empty, folder)  # under the lock: who was refused must not clear away another's
         own = worker.configured(config, folder)
         workspace = stack.enter_context(Workspace(own, unsafe_role=wanted.unsafe_role, replies=replies))
         ready = get_ready(planned, workspace, say)

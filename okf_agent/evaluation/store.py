@@ -67,12 +67,10 @@ class Evaluation:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_whole(folder / FACTS_FILE, json.dumps(facts, ensure_ascii=False, indent=1) + "\n")
+            text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
+            write_whole(folder / FACTS_FILE, text, durable=True)
         except OSError as error:
-            raise UserError(
-                f"The evaluation cannot be kept in {folder}: {error.strerror or error}. "
-                "Make room, or point agent.runs in config.yaml to a folder that you can write to."
-            ) from None
+            raise _not_kept(folder, error) from None
         return cls(folder, facts)
 
     @property
@@ -148,20 +146,30 @@ class Evaluation:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep other runners out of an evaluation's folder for as long as the block.
+    """Keep other runners out of an evaluation's folder, which is made, for as long as the block.
 
     Raises:
-        UserError: one is at work.
+        UserError: one is at work, or the folder cannot be written to.
     """
     lock = FileLock(folder / LOCK_FILE, timeout=0, mode=0o600)
     try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock.acquire()
     except Timeout:
         raise UserError(f"Another process is running the evaluation {folder.name}; wait for it or stop it.") from None
+    except OSError as error:
+        raise _not_kept(folder, error) from None
     try:
         yield
     finally:
         lock.release()
+
+
+def _not_kept(folder: Path, error: OSError) -> UserError:
+    return UserError(
+        f"The evaluation cannot be kept in {folder}: {error.strerror or error}. "
+        "Make room, or point agent.runs in config.yaml to a folder that you can write to."
+    )
 
 
 def key_of(line: Mapping[str, Any]) -> Key:

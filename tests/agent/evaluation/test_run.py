@@ -20,7 +20,7 @@ from support.workspace import workspace as make
 
 from okf_agent.evaluation.plan import changes
 from okf_agent.evaluation.runner import Budget, Costs, expected
-from okf_agent.evaluation.store import Evaluation
+from okf_agent.evaluation.store import Evaluation, alone
 
 PRICE = {"openai/scripted": {"input": 1000, "output": 0}}
 """Dollars a million tokens: a call of 100 tokens costs ten cents."""
@@ -118,6 +118,22 @@ def test_another_evaluation_under_the_same_name_is_refused(
     status, said = lab.run("--name", "fixed", *(wanted or arguments), **model)
     assert status == 2
     assert message in said
+
+
+def test_who_is_refused_leaves_another_s_lock_and_folder_alone(lab: Lab) -> None:
+    folder = lab.root / "runs" / "evals" / "busy"
+    with alone(folder):  # as one that has not begun: it gets its databases ready
+        for _ in range(2):
+            status, said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--limit", "1", "--name", "busy")
+            assert (status, lab.calls) == (1, 0) and "Another process is running the evaluation busy" in said
+
+
+def test_a_folder_that_cannot_be_made_is_named(lab: Lab) -> None:
+    (lab.root / "other").mkdir()
+    (lab.root / "other" / "evals").write_text("", encoding="utf-8")
+    wanted = ("--suite", "many.jsonl", "--cells", "pack", "--limit", "1", "--set", "agent.runs=other")
+    status, said = lab.run(*wanted)
+    assert status == 1 and "The evaluation cannot be kept in" in said and "agent.runs" in said
 
 
 @pytest.mark.parametrize(
