@@ -111,6 +111,7 @@ class Model:
             begin = time.monotonic()
             try:
                 response = self._call(request(end - begin), end, on_text)
+                reply = read_reply(response, self.name, self.section.prices.get(self.name))
             except (OutOfTime, Cancelled):
                 raise
             except Exception as error:
@@ -124,7 +125,7 @@ class Model:
                 waiting += pause
             else:
                 working += time.monotonic() - begin
-                return read_reply(response, self.name, self.section.prices.get(self.name)), working, waiting
+                return reply, working, waiting
         raise AssertionError("the last attempt returns or raises")
 
     def _request(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ SENT_BACK = {
 """Fields beside content and calls that must come back in the next turn, by provider; others reject them."""
 NULL_CONTENT = ("gemini", "vertex_ai")
 """Providers for whom an empty text beside tool calls must be absent; for the others it is ""."""
+MOST_TOKENS = 10**9
+"""Of one reply; no model takes so many."""
 
 
 @dataclass(frozen=True)
@@ -72,20 +75,27 @@ def _usage(response: Any, price: Price | None) -> Usage:
     usage = getattr(response, "usage", None)
     prompt = getattr(usage, "prompt_tokens_details", None)
     completion = getattr(usage, "completion_tokens_details", None)
+    sent = _count(usage, "prompt_tokens")
     counts = Usage(
-        input_tokens=getattr(usage, "prompt_tokens", None) or 0,
-        cached_tokens=getattr(prompt, "cached_tokens", None) or 0,
-        output_tokens=getattr(usage, "completion_tokens", None) or 0,
-        reasoning_tokens=getattr(completion, "reasoning_tokens", None) or 0,
+        input_tokens=sent,
+        cached_tokens=min(sent, _count(prompt, "cached_tokens")),
+        output_tokens=_count(usage, "completion_tokens"),
+        reasoning_tokens=_count(completion, "reasoning_tokens"),
     )
     return replace(counts, cost_usd=_cost(counts, response, price))
+
+
+def _count(usage: Any, name: str) -> int:
+    """A provider's count of tokens. One that cannot be true would make a budget or a sum of many runs untrue."""
+    return min(max(0, getattr(usage, name, None) or 0), MOST_TOKENS)
 
 
 def _cost(usage: Usage, response: Any, price: Price | None) -> float | None:
     """Dollars: by the configured price, else by LiteLLM's; None where neither knows the model."""
     if price is None:
-        # LiteLLM says 0.0 for some models it has no price of.
-        return (getattr(response, "_hidden_params", None) or {}).get("response_cost") or None
+        # LiteLLM says 0.0 for some models it has no price of. Its sum is of counts that may not be true.
+        dollars = (getattr(response, "_hidden_params", None) or {}).get("response_cost") or 0.0
+        return dollars if 0 < dollars < math.inf else None
     cached_price = price.input if price.cached is None else price.cached
     fresh = usage.input_tokens - usage.cached_tokens
     dollars = fresh * price.input + usage.cached_tokens * cached_price + usage.output_tokens * price.output
@@ -109,7 +119,7 @@ def sent_call(call: ToolCall, original: Mapping[str, Any] | None = None) -> dict
     """A tool call as a request carries it; broken arguments become `{}`, for providers refuse those."""
     try:
         whole = isinstance(json.loads(call.arguments), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         whole = False
     sent = {
         "id": call.id,

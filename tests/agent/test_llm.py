@@ -69,6 +69,48 @@ def test_a_price_of_ones_own_gives_the_cost_and_counts_the_cache() -> None:
     assert found.cost_usd == pytest.approx((400 * 2.0 + 600 * 0.5 + 100 * 10.0) / 1e6)
 
 
+@pytest.mark.parametrize("name", ["openai/scripted", "openai/gpt-4o-mini"])
+@pytest.mark.parametrize(
+    ("sent", "cached", "made"),
+    [
+        (-1_000_000, 0, 10),
+        (100, 1_000_000, 10),
+        (100, -5, -10),
+        (10**400, 0, 10),
+        (100, 0, 10**400),
+        (-(10**400), 0, 1),
+    ],
+    ids=["negative", "more cached than sent", "all negative", "huge", "huge reply", "hugely negative"],
+)
+def test_counts_that_cannot_be_true_make_no_sum_untrue(name: str, sent: int, cached: int, made: int) -> None:
+    usage = {"prompt_tokens": sent, "completion_tokens": made, "prompt_tokens_details": {"cached_tokens": cached}}
+    prices = {"openai/scripted": Price(input=2.0, cached=0.5, output=10.0)}
+    with Endpoint([reply("x", usage=usage)]) as endpoint:
+        try:
+            found = model(endpoint, name, prices=prices).complete(ASK).usage
+        except UserError:  # LiteLLM takes it for no answer
+            return
+    assert 0 <= found.cached_tokens <= found.input_tokens <= 10**9 and 0 <= found.output_tokens <= 10**9
+    assert found.cost_usd is None or 0 <= found.cost_usd < 1e6
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param('{"sql":' + "[" * 100_000 + "]" * 100_000 + "}", id="deep"),
+        pytest.param('{"sql":1' + "0" * 10_000 + "}", id="long number"),
+    ],
+)
+def test_arguments_that_no_parser_takes_are_an_error_or_broken(stream: bool, arguments: str) -> None:
+    with Endpoint([calls(("run_sql", arguments))]) as endpoint:
+        try:
+            found = model(endpoint, stream=stream).complete(ASK, [TOOL])
+        except UserError:
+            return
+    assert found.message["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_price_that_litellm_knows_gives_the_cost(stream: bool) -> None:
     with Endpoint([text("x")]) as endpoint:
