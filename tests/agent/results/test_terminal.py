@@ -150,6 +150,9 @@ def test_a_session(workspace: Workspace) -> None:
             again.wait_for(READY, seconds=SECONDS)
             again.press("Up")
             again.wait_for("... one question?", seconds=20)
+            again.press("C-c")
+            again.type("/knowledge schema")
+            again.wait_for("shop (schema)>", seconds=20)
     assert (workspace.root / "mine.csv").read_text(encoding="utf-8") == "mine\n4711\n"
     history = workspace.root / ".okf" / "history"
     assert QUESTION in history.read_text(encoding="utf-8")
