@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+from pathlib import Path
 
 import click
 
@@ -20,6 +21,7 @@ _SECRET_BY_NAME = re.compile(r"((?:\b|_)(?:ssl)?password=)[^\s&'\"]+", re.IGNORE
 
 def run(commands: click.Group) -> None:
     """Run a command line. Leaves with 0, 1 or 2, or 130 after Ctrl-C; never with a traceback for a user's error."""
+    _have_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a console of another encoding shows what it can
             stream.reconfigure(errors="backslashreplace")
@@ -42,11 +44,25 @@ def run(commands: click.Group) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        click.echo(f"Cannot write the output: {error.strerror or error}.", err=True)
+        what = f"{error.filename}" if error.filename else "Cannot write the output"
+        click.echo(inert_lines(f"{what}: {error.strerror or error}."), err=True)
         sys.exit(1)
     except UserError as error:
         click.echo(inert_lines(without_passwords(str(error))), err=True)
         sys.exit(error.status)
+
+
+def _have_streams() -> None:
+    """Open what is closed of the three standard streams (`>&-`, a daemon) as the null device.
+
+    Each takes the lowest descriptor that is free, which is its own: else the next file that is opened would get it, and
+    with it what children and libraries of C write to standard error.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - it stays open
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 def without_passwords(message: str) -> str:

@@ -118,8 +118,15 @@ class Settings:
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The nearest folder at or above `start` (default: the current one) with a config.yaml, else `start`."""
-    here = (start or Path.cwd()).resolve()
+    """The nearest folder at or above `start` (default: the current one) with a config.yaml, else `start`.
+
+    Raises:
+        UserError: there is no current folder.
+    """
+    try:
+        here = (start or Path.cwd()).resolve()
+    except FileNotFoundError:
+        raise UserError("The current folder is not there any more: go to one that is.") from None
     return next((d for d in (here, *here.parents) if (d / CONFIG_FILE).is_file()), here)
 
 

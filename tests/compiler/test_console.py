@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.command import run
+from support.command import SCRIPTS, run
 
 from okf_compiler.cli import commands
 from okf_compiler.console import without_passwords
@@ -62,3 +64,52 @@ def test_passwords_are_hidden_and_nothing_else(message: str, shown: str) -> None
 def test_seconds_have_bounds(command: str, seconds: str) -> None:
     result = CliRunner().invoke(commands, [command, "shop", "--seconds", seconds])
     assert (result.exit_code, "Invalid value for '--seconds'" in result.output) == (2, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes descriptors as a shell does")
+@pytest.mark.parametrize("command", ["okf-compiler stats nowhere", "okf-agent runs", "okf-agent --version"])
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_traceback_and_their_descriptors_are_nobody_s(
+    closed: str, command: str, tmp_path: Path
+) -> None:
+    shown = subprocess.run(
+        ["sh", "-c", f"exec {SCRIPTS}/{command} {closed}"],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert shown.returncode == (2 if "nowhere" in command else 0), shown
+    assert "Traceback" not in shown.stderr
+
+
+DESCRIPTORS = """
+import click, os
+from pathlib import Path
+from okf_compiler.console import run
+
+@click.command()
+def commands():
+    with Path("kept").open("w") as file:
+        os.system("echo said by a child >&2")
+        file.write(str(file.fileno()))
+
+run(commands)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes descriptors as a shell does")
+def test_what_a_child_says_goes_into_no_file_of_ours(tmp_path: Path) -> None:
+    command = f"exec {sys.executable} -c '{DESCRIPTORS}' 2>&-"
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    assert int((tmp_path / "kept").read_text("utf-8")) > 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
+@pytest.mark.parametrize("command", ["okf-compiler compile shop", "okf-agent runs"])
+def test_a_current_folder_that_is_gone_is_said(command: str, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"rmdir {gone} && exec {SCRIPTS}/{command}"
+    shown = subprocess.run(["sh", "-c", script], cwd=gone, capture_output=True, encoding="utf-8", check=False)
+    assert shown.returncode == 1 and "The current folder is not there any more" in shown.stderr
