@@ -259,7 +259,11 @@ def delete_old_steps(runs: Path, days: float) -> None:
 
 
 def _close_dead(runs: Path, steps: Path) -> bool:
-    """Write the line of the dead run of a steps file, unless it has one."""
+    """Write the line of the dead run of a steps file, unless it has one; whether it had none.
+
+    Raises:
+        UserError: it cannot be written; the next start tries again.
+    """
     entries = [*read_lines(steps)]
     ends = (e.get("record") for e in entries if e.get("event") == "Finished")
     finished = next((end for end in ends if isinstance(end, dict) and "run_id" in end), None)
@@ -267,12 +271,15 @@ def _close_dead(runs: Path, steps: Path) -> bool:
     if line is None or _has_line(runs / RUNS_FILE, line["run_id"]):
         return False
     if finished is None:
-        file = open_private(steps)
         try:
-            cut_torn_line(file)
-            write_line(file, {"event": "Finished", "record": line})
-        finally:
-            os.close(file)
+            file = open_private(steps)
+            try:
+                cut_torn_line(file)
+                write_line(file, {"event": "Finished", "record": line})
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise unwritten(RECORD, steps, error) from None
     append_line(runs / RUNS_FILE, line)
     return True
 

@@ -299,6 +299,25 @@ def test_a_damaged_line_does_not_stop_the_next_start(tmp_path: Path, damage: byt
     assert [line["stop_reason"] for line in lines(tmp_path)] == ["interrupted"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_dead_run_that_cannot_be_closed_is_named_and_closed_later(tmp_path: Path) -> None:
+    with living_run(tmp_path) as (process, run_id):
+        process.kill()
+        process.wait()
+    steps = tmp_path / "steps" / f"{run_id}.jsonl"
+    kept = steps.read_bytes()
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(kept) + 10, before[1]))
+    try:
+        with pytest.raises(UserError, match=f"(?s)could not be written to .*{run_id}.*Make room"):
+            close_dead_runs(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert steps.read_bytes() == kept
+    assert close_dead_runs(tmp_path) == [run_id] and len(lines(tmp_path)) == 1
+
+
 def test_old_steps_are_deleted_and_lines_kept(tmp_path: Path) -> None:
     recorders = [Recorder(tmp_path, header(), TraceSection()) for _ in range(2)]
     for recorder in recorders:
