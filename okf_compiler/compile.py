@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from okf_compiler.bundle import Concept, files, is_concept, save, would_save
 from okf_compiler.concepts import concepts
 from okf_compiler.errors import UserError
 from okf_compiler.gather import NOTHING_MORE, Sources, gather
-from okf_compiler.indexes import OWN_FOLDERS, indexes, is_smaller_index, with_prose
+from okf_compiler.indexes import due
 from okf_compiler.link import link, unlinked
 from okf_compiler.log import add_to_log, log_entry
 from okf_compiler.merge import Merged, merge
@@ -86,11 +86,13 @@ def _save(database: Database, out: Path, made: Sequence[Concept], *, check: bool
     now = datetime.now(UTC).replace(microsecond=0)
     with swap.lock_to_read(out) if check else swap.lock(out):
         merged = merge(out, made, now.isoformat())
-        guides = _guides(database, out, merged, now.date().isoformat())
+        guides, outdated = due(out, merged.concepts)
+        if merged.added or merged.changed or merged.removed:
+            guides["log.md"] = _log(database, out, merged, now.date().isoformat())
         guides[compiled.FILE] = compiled.render(made)
         _refuse_errors([*merged.added, *merged.changed], guides)
         texts = {**merged.texts, **guides}
-        gone = frozenset([*(f"{c.id}.md" for c in merged.removed), *_outdated(out, guides)])
+        gone = outdated.union(f"{concept.id}.md" for concept in merged.removed)
         if check:
             saved = would_save(out, texts, gone)
         else:
@@ -101,20 +103,6 @@ def _save(database: Database, out: Path, made: Sequence[Concept], *, check: bool
     if merged.edits:
         merged.notes.append(f"Edits kept aside are in {edits.file_for(out)}; what should stay belongs in the overlay.")
     return merged, saved
-
-
-def _guides(database: Database, out: Path, merged: Merged, date: str) -> dict[str, str]:
-    """Relative path -> text of the indexes, with what people wrote into them, and of the log where it grows."""
-    guides = with_prose(out, indexes(merged.concepts, OWN_FOLDERS), merged.concepts)
-    if merged.added or merged.changed or merged.removed:
-        guides["log.md"] = _log(database, out, merged, date)
-    return guides
-
-
-def _outdated(out: Path, guides: Mapping[str, str]) -> Iterator[str]:
-    """Smaller indexes of before that nothing leads to any more."""
-    if out.is_dir():
-        yield from (path for path in files(out) if is_smaller_index(path) and path not in guides)
 
 
 def _log(database: Database, out: Path, merged: Merged, date: str) -> str:

@@ -80,7 +80,7 @@ def _order(folder: str, own_folders: Sequence[str]) -> tuple[int, str]:
 
 
 def is_smaller_index(path: str) -> bool:
-    """Whether the relative path is one of the index-only subfolders that an earlier, larger index may have needed."""
+    """Whether the relative path is that of an index which a larger one leads to, in a folder for indexes alone."""
     return bool(_SMALLER.search(path))
 
 
@@ -124,9 +124,17 @@ def _is_own(line: str, heading: str, kinds: Mapping[str, str]) -> bool:
     return path.endswith("/index.md") or kinds.get(path, heading) == heading
 
 
+def due(folder: Path, concepts: Sequence[Concept]) -> tuple[dict[str, str], frozenset[str]]:
+    """The indexes that these concepts give the bundle in `folder`, with what people wrote into those that lie there,
+    and the smaller ones there that nothing leads to any more."""
+    texts = with_prose(folder, indexes(concepts, OWN_FOLDERS), concepts)
+    there = files(folder) if folder.is_dir() else ()
+    return texts, frozenset(path for path in there if is_smaller_index(path) and path not in texts)
+
+
 def outdated(folder: Path) -> list[tuple[str, str]]:
     """(`missing`, `changed` or `superfluous`, relative path) of each index that is not what the concepts give."""
-    texts, gone = _due(folder)
+    texts, gone = due(folder, list(load(folder).concepts.values()))
     there = {path: folder / path for path in texts if (folder / path).is_file()}
     differs = [path for path, file in there.items() if file.read_bytes() != texts[path].encode("utf-8")]
     return [
@@ -140,14 +148,6 @@ def write(folder: Path) -> list[tuple[str, str]]:
     """Bring the indexes of any bundle up to date, whole or not at all; returns what `outdated` gave before."""
     with swap.lock(folder):
         changes = outdated(folder)
-        texts, gone = _due(folder)
         if changes:
-            save(folder, texts, gone)
+            save(folder, *due(folder, list(load(folder).concepts.values())))
     return changes
-
-
-def _due(folder: Path) -> tuple[dict[str, str], frozenset[str]]:
-    """The indexes that the folder's concepts give, and the smaller ones that nothing leads to any more."""
-    concepts = list(load(folder).concepts.values())
-    texts = with_prose(folder, indexes(concepts, OWN_FOLDERS), concepts)
-    return texts, frozenset(path for path in files(folder) if is_smaller_index(path) and path not in texts)
