@@ -22,7 +22,6 @@ from needs import admin_of, own_server
 
 from okf_agent.engines import Server
 from okf_agent.loading import load
-from okf_compiler.documents import Documents
 
 COMMAND = Path(sys.executable).with_name("okf-compiler")
 FILL = """
@@ -66,7 +65,7 @@ def relief(server: Server, root: Path) -> None:
         print("disaster_relief: OKF_TEST_DATA is not set")
         return
     dump = Path(data) / "livesqlbench-base-full-v1" / "dumps" / "disaster_relief_full.sql"
-    load.load(server, Documents("disaster_relief", root, root / "x", root / "x", root / "x", dump))
+    load.load(server, "disaster_relief", dump)
     profile(admin_of(server), "disaster_relief", root)
 
 

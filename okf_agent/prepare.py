@@ -94,17 +94,16 @@ def load_content(
 
     Returns whether there is content; where there is none, says which server was asked, and what to do.
     """
-    if documents is None:  # a bundle that people wrote, of a database that is there already
-        nowhere = config.settings.root / name
-        documents = Documents(name, config.settings.root, schema=nowhere, meanings=nowhere, rules=nowhere, dump=None)
+    dump = documents.dump if documents else None  # without documents, people wrote a bundle of what is there already
     override = config.settings.databases.get(name)
-    state = load.load(server, documents, override=override, progress=_announce(name, documents.dump, say), again=again)
+    schema = override.schema_name if override else None
+    state = load.load(server, name, dump, schema=schema, progress=_announce(name, dump, say), again=again)
     if state.changed:
-        say(f"{documents.dump} has changed since it was loaded: `okf-agent prepare {name} --reload` loads it again")
-    if passed_over := state.passed_over(documents.dump):
+        say(f"{dump} has changed since it was loaded: `okf-agent prepare {name} --reload` loads it again")
+    if passed_over := state.passed_over(dump):
         say(passed_over)
     if state.status == "no_content":
-        say(_no_content(server, name, documents.dump))
+        say(_no_content(server, name, dump))
         return False
     for missed in role.ensure_role(server, name, config):
         say(f"Not done for {config.settings.database.agent_user}: {missed}")

@@ -16,9 +16,7 @@ from psycopg import errors, sql
 from okf_agent.engines import Server
 from okf_agent.engines.connection import MissingDatabase, connect_admin, connect_agent
 from okf_agent.loading.dump import DumpError, Statement, statements
-from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
-from okf_compiler.settings import DatabaseOverride
 
 MARK = "okf-agent dump "
 """Begins the comment that a loaded database carries."""
@@ -100,42 +98,42 @@ class Mark:
 
 def load(
     server: Server,
-    documents: Documents,
+    name: str,
+    dump: Path | None,
     *,
-    override: DatabaseOverride | None = None,
+    schema: str | None = None,
     progress: Progress = quiet,
     again: bool = False,
 ) -> LoadState:
-    """Have the database `documents.name` on the server, from its dump if it is not there yet.
+    """Have the database `name` on the server, from its dump if it is not there yet.
 
-    `again` loads the dump anew and then puts it in the old database's place, ending its sessions.
+    `schema`: one that its tables live in and that the dump does not make. `again` loads the dump anew and then puts it
+    in the old database's place, ending its sessions.
 
     Raises:
         UserError: the dump cannot be read or does not load (then nothing of it stays), or no connection.
     """
-    name = documents.name
     if name in RESERVED or len(name.encode()) > LONGEST_NAME:
         raise UserError(f"A database cannot be called {name!r}: rename its folder and files.", status=2)
     if server.admin is None:
         return LoadState("present" if _agent_sees(server, name) else "no_content")
     with connect_admin(server) as control:
         comment = _find(control, name)
-        if comment is None and documents.dump is None:
+        if comment is None and dump is None:
             return LoadState("no_content")
         if comment is None or again:
             control.execute("SELECT pg_advisory_lock(%s)", [LOCK])
             comment = _find(control, name)  # another loader may have been quicker
         if comment is not None and not again:
-            return LoadState("present", changed=_has_changed(control, name, comment, documents.dump))
+            return LoadState("present", changed=_has_changed(control, name, comment, dump))
         if comment is not None and Mark.read(comment) is None:
             raise UserError(
                 f"The database {name} was not loaded by okf-agent, so it is not replaced.\n"
                 "Drop or rename it yourself, if its dump is to take its place."
             )
-        if documents.dump is None:
+        if dump is None:
             raise UserError(f"There is no dump of {name} to load.", status=2)
-        schema = override.schema_name if override else None
-        return _load_new(server, control, name, documents.dump, schema, progress)
+        return _load_new(server, control, name, dump, schema, progress)
 
 
 def _find(control: psycopg.Connection[Any], name: str) -> str | None:

@@ -225,10 +225,10 @@ REAL = Path(__file__).parents[1] / "data" / "live_differences.json"
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "dump"), [("virtual_idol", "virtual_idol"), ("mental_health", "mental_healths")])
 def test_real_differences_are_all_found_and_nothing_else(
-    postgres: Server, test_data: Path, tmp_path: Path, name: str, dump: str
+    postgres: Server, test_data: Path, name: str, dump: str
 ) -> None:
     root = test_data / "livesqlbench-base-full-v1"
-    loaded(postgres, name, root / "dumps" / f"{dump}_full.sql", tmp_path)
+    loaded(postgres, name, root / "dumps" / f"{dump}_full.sql")
     documented = livesqlbench.read(documents_of(root, name))
     with connect(postgres.admin or {}, name) as connection:
         found = check(documented, connection, links=link(documented))

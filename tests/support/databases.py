@@ -42,10 +42,9 @@ def url(params: dict[str, Any], dbname: str, password: str = "") -> str:
     return f"postgresql://{user}@/{dbname}?host={quote(str(params['host']))}&port={params['port']}"
 
 
-def loaded(server: Server, name: str, dump: Path, folder: Path) -> None:
-    """A dump as the database `name`, by the agent's own loader; `folder` is any writable one."""
-    documents = Documents(name, folder, folder / "x", folder / "x", folder / "x", dump)
-    load.load(server, documents)
+def loaded(server: Server, name: str, dump: Path) -> None:
+    """A dump as the database `name`, by the agent's own loader."""
+    load.load(server, name, dump)
 
 
 def documents_of(root: Path, name: str) -> Documents:

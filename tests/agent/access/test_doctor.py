@@ -15,7 +15,6 @@ from okf_agent.config import Config, load_config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_admin
 from okf_compiler.documents import Documents
-from okf_compiler.settings import DatabaseOverride
 
 DATABASE = "doctor_lab"
 CONTENT = """
@@ -157,7 +156,7 @@ def test_absent_database_and_changed_dump(lab: Server, tmp_path: Path) -> None:
     run(lab, "CREATE ROLE agent_ro LOGIN")
     assert doctor._database(lab, config, "doctor_absent", documents)[0] is False
     try:
-        load(lab, documents, override=DatabaseOverride())
+        load(lab, "doctor_absent", dump)
         role.ensure_role(lab, "doctor_absent", config)
         dump.write_text("CREATE TABLE t (a int); SELECT 1;", encoding="utf-8")
         content = doctor._database(lab, config, "doctor_absent", documents)[1][0]

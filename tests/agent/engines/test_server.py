@@ -18,7 +18,6 @@ from okf_agent.engines.connection import MissingDatabase, connect_admin, connect
 from okf_agent.loading.load import load
 from okf_agent.prepare import find_bundle, quiet
 from okf_agent.setup.target import Target, explained
-from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
@@ -63,7 +62,7 @@ def test_from_a_dump_to_a_role_that_reads(tcp: TcpServer, tmp_path: Path) -> Non
     server = reach(config)
     dump = tmp_path / "dump.sql"
     dump.write_text("CREATE TABLE t (a int); INSERT INTO t VALUES (7);", encoding="utf-8")
-    assert load(server, Documents("tcp_small", *[tmp_path] * 4, dump=dump)).status == "loaded"
+    assert load(server, "tcp_small", dump).status == "loaded"
     assert role.ensure_role(server, "tcp_small", config) == ()
     with connect_agent(server, "tcp_small") as connection:
         assert connection.execute("SELECT a FROM t").fetchall() == [(7,)]

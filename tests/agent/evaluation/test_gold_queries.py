@@ -76,7 +76,7 @@ def everything(
             own = databases.configured(suite, config).settings
             opened = {}
             for each in suite.databases:
-                load.load(postgres, find_documents(own, each.name), override=own.databases.get(each.name))
+                load.load(postgres, each.name, find_documents(own, each.name).dump)
                 opened[each.name] = stack.enter_context(Database(postgres.admin, each.name, DatabaseSection()))
             found[name] = Loaded(suite, gold.load(suite), opened, postgres.admin)
         yield found

@@ -180,7 +180,7 @@ def test_mini_dev(tmp_path: Path, postgres: Server) -> None:
     assert "its money" in documents.meanings.read_text(encoding="utf-8")
     assert 'CREATE TABLE "customers"' in documents.schema.read_text(encoding="utf-8")
     assert documents.dump
-    loaded(postgres, "debit_card", documents.dump, tmp_path)
+    loaded(postgres, "debit_card", documents.dump)
     assert postgres.admin is not None
     with Database(postgres.admin, "debit_card", DatabaseSection()) as database:
         answer = gold.load(suite)["1471"]
@@ -208,7 +208,7 @@ def test_sqlite_content_arrives_as_it_is(tmp_path: Path, postgres: Server) -> No
     dump = sqlite_dump.convert(source, tmp_path / "out" / "s.sql")
     written = dump.stat().st_mtime_ns
     assert sqlite_dump.convert(source, dump).stat().st_mtime_ns == written
-    loaded(postgres, "from_sqlite", dump, tmp_path)
+    loaded(postgres, "from_sqlite", dump)
     assert postgres.admin is not None
     with Database(postgres.admin, "from_sqlite", DatabaseSection()) as database:
         child = database.run("SELECT * FROM child ORDER BY id")

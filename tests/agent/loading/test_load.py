@@ -15,9 +15,7 @@ from okf_agent.engines import Server
 from okf_agent.engines.binaries import clean_environment, find_programs
 from okf_agent.engines.connection import connect_admin
 from okf_agent.loading.load import LoadState, Mark, load
-from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
-from okf_compiler.settings import DatabaseOverride
 
 NAMES = ("load_small", "load_schema", "load_real", "load_psql")
 
@@ -28,11 +26,6 @@ def clean(postgres: Server) -> Iterator[None]:
     with connect_admin(postgres) as connection:
         for name in NAMES:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-
-
-def documents(dump: Path | None, name: str = "load_small") -> Documents:
-    nowhere = Path("nowhere")
-    return Documents(name, nowhere, nowhere, nowhere, nowhere, dump)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -56,23 +49,23 @@ def databases(server: Server) -> set[str]:
 def test_loaded_once_then_present_then_changed(postgres: Server, tmp_path: Path) -> None:
     dump = written(tmp_path, "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2);")
     told: list[tuple[int, int]] = []
-    assert load(postgres, documents(dump), progress=lambda *at: told.append(at)) == LoadState("loaded")
+    assert load(postgres, "load_small", dump, progress=lambda *at: told.append(at)) == LoadState("loaded")
     assert told[-1] == (dump.stat().st_size,) * 2
-    assert load(postgres, documents(dump)) == LoadState("present")
+    assert load(postgres, "load_small", dump) == LoadState("present")
     dump.touch()
-    assert load(postgres, documents(dump)) == LoadState("present"), "another date, the same content"
+    assert load(postgres, "load_small", dump) == LoadState("present"), "another date, the same content"
     written(tmp_path, "CREATE TABLE t (a int); INSERT INTO t VALUES (1);")
-    assert load(postgres, documents(dump)) == LoadState("present", changed=True)
+    assert load(postgres, "load_small", dump) == LoadState("present", changed=True)
     assert value(postgres, "SELECT count(*) FROM t") == 2
-    assert load(postgres, documents(dump), again=True) == LoadState("loaded")
+    assert load(postgres, "load_small", dump, again=True) == LoadState("loaded")
     assert value(postgres, "SELECT count(*) FROM t") == 1
 
 
 def test_no_dump(postgres: Server) -> None:
-    assert load(postgres, documents(None)) == LoadState("no_content")
+    assert load(postgres, "load_small", None) == LoadState("no_content")
     with connect_admin(postgres) as connection:
         connection.execute("CREATE DATABASE load_small")
-    assert load(postgres, documents(None)) == LoadState("present"), "loaded by somebody else"
+    assert load(postgres, "load_small", None) == LoadState("present"), "loaded by somebody else"
 
 
 def test_a_role_or_setting_the_server_lacks_is_left_out(postgres: Server, tmp_path: Path) -> None:
@@ -81,7 +74,7 @@ def test_a_role_or_setting_the_server_lacks_is_left_out(postgres: Server, tmp_pa
         "BEGIN;\nSET no_such_setting = 1;\nCREATE TABLE t (a int);\nALTER TABLE t OWNER TO root;\n"
         "GRANT SELECT ON t TO nobody_here;\nCOMMENT ON DATABASE other IS 'x';\nCOMMIT;\n",
     )
-    state = load(postgres, documents(dump))
+    state = load(postgres, "load_small", dump)
     assert state.skipped == (
         'line 2: unrecognized configuration parameter "no_such_setting"',
         'line 4: role "root" does not exist',
@@ -100,17 +93,17 @@ def test_a_role_or_setting_the_server_lacks_is_left_out(postgres: Server, tmp_pa
 def test_a_database_of_somebody_else_is_not_replaced(postgres: Server, tmp_path: Path) -> None:
     with connect_admin(postgres) as connection:
         connection.execute("CREATE DATABASE load_small")
-    dump = documents(written(tmp_path, "CREATE TABLE t (a int);"))
+    dump = written(tmp_path, "CREATE TABLE t (a int);")
     with pytest.raises(UserError, match="not loaded by okf-agent"):
-        load(postgres, dump, again=True)
-    assert load(postgres, dump) == LoadState("present")
+        load(postgres, "load_small", dump, again=True)
+    assert load(postgres, "load_small", dump) == LoadState("present")
 
 
 def test_several_megabytes_are_hashed_once_after_a_new_date(postgres: Server, tmp_path: Path) -> None:
     dump = written(tmp_path, "CREATE TABLE t (a int);")
-    load(postgres, documents(dump))
+    load(postgres, "load_small", dump)
     dump.touch()
-    load(postgres, documents(dump))
+    load(postgres, "load_small", dump)
     comment = value(
         postgres, "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'load_small'"
     )
@@ -134,22 +127,26 @@ def test_a_broken_dump_leaves_nothing(postgres: Server, tmp_path: Path, name: st
     text, message = BROKEN[name]
     before = databases(postgres)
     with pytest.raises(UserError, match=message):
-        load(postgres, documents(written(tmp_path, text)))
+        load(postgres, "load_small", written(tmp_path, text))
     assert databases(postgres) == before
     assert not Path("/tmp/okf-was-here").exists()
 
 
 def test_a_broken_dump_leaves_the_old_content(postgres: Server, tmp_path: Path) -> None:
-    load(postgres, documents(written(tmp_path, "CREATE TABLE t AS SELECT 1 AS a;")))
+    load(postgres, "load_small", written(tmp_path, "CREATE TABLE t AS SELECT 1 AS a;"))
     with pytest.raises(UserError):
-        load(postgres, documents(written(tmp_path, "CREATE TABLE t AS SELECT 2 AS a; SELECT 1/0;")), again=True)
+        load(postgres, "load_small", written(tmp_path, "CREATE TABLE t AS SELECT 2 AS a; SELECT 1/0;"), again=True)
     assert value(postgres, "SELECT a FROM t") == 1
 
 
 def test_several_at_once_load_once(postgres: Server, tmp_path: Path) -> None:
-    dump = documents(written(tmp_path, "CREATE TABLE t (a int); INSERT INTO t SELECT generate_series(1, 1000);"))
+    dump = written(tmp_path, "CREATE TABLE t (a int); INSERT INTO t SELECT generate_series(1, 1000);")
     states: list[str] = []
-    threads = [threading.Thread(target=lambda: states.append(load(postgres, dump).status)) for _ in range(4)]
+
+    def loading() -> None:
+        states.append(load(postgres, "load_small", dump).status)
+
+    threads = [threading.Thread(target=loading) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -158,28 +155,28 @@ def test_several_at_once_load_once(postgres: Server, tmp_path: Path) -> None:
 
 
 def test_leftover_of_a_killed_loader_is_replaced(postgres: Server, tmp_path: Path) -> None:
-    dump = documents(written(tmp_path, "CREATE TABLE t (a int);"))
-    load(postgres, dump)
+    dump = written(tmp_path, "CREATE TABLE t (a int);")
+    load(postgres, "load_small", dump)
     before = databases(postgres)
     with connect_admin(postgres) as connection:
         leftover = "okf_loading_" + hashlib.sha256(b"load_small").hexdigest()[:12]
         connection.execute("DROP DATABASE load_small")
         connection.execute(f"CREATE DATABASE {leftover}")
-    assert load(postgres, dump).status == "loaded"
+    assert load(postgres, "load_small", dump).status == "loaded"
     assert databases(postgres) == before
 
 
 @pytest.mark.parametrize("name", ["postgres", "template1", "n" * 64])
 def test_names_that_cannot_be(postgres: Server, name: str) -> None:
     with pytest.raises(UserError, match="rename"):
-        load(postgres, documents(None, name))
+        load(postgres, name, None)
 
 
 def test_a_schema_of_its_own(postgres: Server, tmp_path: Path) -> None:
-    dump = documents(written(tmp_path, "CREATE SCHEMA s; CREATE TABLE s.t (a int);"), "load_schema")
-    assert load(postgres, dump, override=DatabaseOverride(schema="s")).status == "loaded"
-    bare = documents(written(tmp_path, "CREATE TABLE s.t (a int);"), "load_schema")
-    assert load(postgres, bare, override=DatabaseOverride(schema="s"), again=True).status == "loaded"
+    dump = written(tmp_path, "CREATE SCHEMA s; CREATE TABLE s.t (a int);")
+    assert load(postgres, "load_schema", dump, schema="s").status == "loaded"
+    bare = written(tmp_path, "CREATE TABLE s.t (a int);")
+    assert load(postgres, "load_schema", bare, schema="s", again=True).status == "loaded"
 
 
 REAL = {
@@ -222,7 +219,7 @@ def size(server: Server, name: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("dump", [*REAL, *(pytest.param(d, marks=pytest.mark.slow) for d in REAL_SLOW)])
 def test_real_dump(postgres: Server, test_data: Path, dump: str) -> None:
-    assert load(postgres, documents(test_data / dump, "load_real")).status == "loaded"
+    assert load(postgres, "load_real", test_data / dump).status == "loaded"
     assert size(postgres, "load_real") == {**REAL, **REAL_SLOW}[dump]
 
 
@@ -232,7 +229,7 @@ def test_same_as_psql(postgres: Server, test_data: Path, dump: str) -> None:
     """pg_dump shows no difference from what psql loads; broker and ewallet hold the time of loading."""
     programs, admin = find_programs(), postgres.admin
     assert admin is not None
-    load(postgres, documents(test_data / dump, "load_real"))
+    load(postgres, "load_real", test_data / dump)
     with connect_admin(postgres) as connection:
         connection.execute("CREATE DATABASE load_psql TEMPLATE template0")
     where = ["-h", admin["host"], "-p", str(admin["port"]), "-U", admin["user"]]

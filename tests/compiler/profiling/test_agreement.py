@@ -35,7 +35,7 @@ DUMPS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DUMPS)
 def test_figures_are_those_of_plain_sql(name: str, postgres: Server, test_data: Path, tmp_path: Path) -> None:
-    loaded(postgres, f"profiled_{name}", test_data / DUMPS[name], tmp_path)
+    loaded(postgres, f"profiled_{name}", test_data / DUMPS[name])
     documents = test_data / "livesqlbench-base-full-v1"
     plain = name.removeprefix("full_").replace("mental_healths", "mental_health")
     has_documents = (documents / plain / f"{plain}_schema.txt").is_file()
@@ -43,7 +43,7 @@ def test_figures_are_those_of_plain_sql(name: str, postgres: Server, test_data: 
 
 
 def test_figures_of_the_shop_are_those_of_plain_sql(postgres: Server, tmp_path: Path) -> None:
-    loaded(postgres, "profiled_shop", ROOT / "data" / "shop" / "shop.sql", tmp_path)
+    loaded(postgres, "profiled_shop", ROOT / "data" / "shop" / "shop.sql")
     check(postgres, "profiled_shop", tmp_path, documents_of(ROOT / "data", "shop"))
 
 

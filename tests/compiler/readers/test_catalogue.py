@@ -210,9 +210,9 @@ SAMPLES = {"pagila": ("neon", 23), "chinook": ("neon", 11), "northwind": ("north
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_real_dumps(postgres: Server, test_data: Path, tmp_path: Path, name: str) -> None:
+def test_real_dumps(postgres: Server, test_data: Path, name: str) -> None:
     folder, tables = SAMPLES[name]
-    loaded(postgres, name, test_data / "samples" / folder / f"{name}.sql", tmp_path)
+    loaded(postgres, name, test_data / "samples" / folder / f"{name}.sql")
     with connect(postgres.admin or {}, name) as connection:
         found = catalogue.read(connection, name)
     assert len(found.tables) == tables
@@ -234,11 +234,9 @@ DUMPS = {
 
 
 @pytest.mark.parametrize("name", DUMPS)
-def test_a_benchmark_database_has_the_columns_its_documents_say(
-    postgres: Server, test_data: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_benchmark_database_has_the_columns_its_documents_say(postgres: Server, test_data: Path, name: str) -> None:
     root = test_data / "livesqlbench-base-full-v1"
-    loaded(postgres, name, root / "dumps" / f"{DUMPS[name]}_full.sql", tmp_path)
+    loaded(postgres, name, root / "dumps" / f"{DUMPS[name]}_full.sql")
     with connect(postgres.admin or {}, name) as connection:
         found = catalogue.read(connection, name)
     documented = livesqlbench.read(documents_of(root, name))
