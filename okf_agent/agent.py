@@ -2,7 +2,8 @@
 
 Read it from the top: `run` is the way in and the only way out. `_Loop.steps` is a conversation with tool calls,
 `_Loop.one_reply` a single reply with SQL and one repair round. Both end in an answer that `submit_answer.check_answer`
-has run, or in a reason why there is none.
+has run, or in a reason why there is none. All of it stands in this one file, long as it is, so that a run
+can be followed without another.
 """
 
 from __future__ import annotations

@@ -92,12 +92,13 @@ class Workspace:
         replies: llm.Replies | None = None,
     ) -> None:
         """`bundle` is read instead of the compiled one; `unsafe_role` asks as a role that can do more too; replies of
-        models are taken from `replies`, and kept there. `cancelled`, once set, ends every run as interrupted."""
+        models are taken from `replies`, and kept there."""
         self.config = config
         self.bundle = bundle
         self.unsafe_role = unsafe_role
         self.replies = replies
         self.cancelled = threading.Event()
+        """Once set, every run ends as interrupted."""
         self._lock = threading.RLock()
         self._ready: dict[str, Ready] = {}
         self._open = ExitStack()

@@ -74,6 +74,7 @@ def _known_knowledge(name: str) -> str:
 class AgentSection(Section):
     """`agent:` where knowledge comes from, how far one question may go, where records are kept."""
 
+    # `bundles` and `raw_docs` are the compiler's too, which reads them (`Settings`): here they are known and told of.
     bundles: Path = Path("bundles/compiled")
     """Folder of the compiled bundles, one a database."""
     raw_docs: Path | tuple[Path, ...] = Path("data/livesqlbench-base-lite")

@@ -27,7 +27,7 @@ def compile(
 ) -> Report:
     """Compile the database `name` from all its sources into the folder `out`; with `check` only look what would change.
 
-    `reached` gives connect parameters for the catalogue, in the place of those that config.yaml leads to.
+    `reached` gives connect parameters for the catalogue, in place of those that config.yaml leads to.
 
     Raises:
         UserError: a source cannot be read, or the server that has the tables cannot be reached.

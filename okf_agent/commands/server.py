@@ -14,7 +14,7 @@ from okf_compiler.options import json_option, print_json
 @click.command()
 @click.argument("db", required=False, shell_complete=complete("databases"))
 @click.option("--all", "every", is_flag=True, help="Prepare every database of the data roots.")
-@click.option("--reload", is_flag=True, help="Load the dump again, in the place of what is there.")
+@click.option("--reload", is_flag=True, help="Load the dump again, in place of what is there.")
 @click.option("--print-sql", is_flag=True, help="Only print the statements that make and harden the role, for a DBA.")
 def prepare(db: str | None, every: bool, reload: bool, print_sql: bool) -> None:
     """Get DB ready for questions: its bundle, its content and the read-only role. Safe to repeat.

@@ -23,7 +23,6 @@ from okf_agent import prompts
 from okf_agent.ask import Workspace
 from okf_agent.cell import Cell
 from okf_agent.config import Config
-from okf_agent.evaluation import cells as cell_files
 from okf_agent.evaluation import (
     contamination,
     executor,
@@ -36,6 +35,7 @@ from okf_agent.evaluation import (
     suites,
     worker,
 )
+from okf_agent.evaluation.cells import choose as choose_cells
 from okf_agent.evaluation.plan import EvalOptions, Planned, at_once
 from okf_agent.evaluation.replies import Replies
 from okf_agent.evaluation.scoring import Scoring
@@ -107,7 +107,7 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
     if begun and not wanted.cells and not wanted.model:
         cells = tuple(Cell(**values) for values in before.get("cells", ()))
     else:
-        cells = cell_files.choose(config, wanted.cells, wanted.model, say)
+        cells = choose_cells(config, wanted.cells, wanted.model, say)
     for model in sorted({cell.model for cell in cells}):
         choose_model(model, config.model.name, config.model.api_base)
     if begun and not wanted.tasks and wanted.limit is None:

@@ -1,4 +1,4 @@
-"""`ask --json` prints one JSON object whatever happens: here what went wrong before there was a run to tell of."""
+"""`ask --json` and `context --json` print one JSON object whatever happens: here what went wrong before it began."""
 
 from __future__ import annotations
 

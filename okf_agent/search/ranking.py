@@ -14,7 +14,8 @@ B = 0.75
 
 _PIECE = re.compile(r"[^\W\d_]+|\d{3,}")
 """Words, and numbers such as years; "2 decimals" says nothing of a subject."""
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word begins inside a camelCase name."""
 STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -36,7 +37,7 @@ def key_stems(text: str) -> list[str]:
     >>> key_stems("unit_cost_cents of returnedItems in our deliveries")
     ['unit', 'cost', 'cent', 'return', 'item', 'delivery']
     """
-    pieces = (piece.lower() for piece in _PIECE.findall(_CAMEL.sub(" ", text)))
+    pieces = (piece.lower() for piece in _PIECE.findall(CAMEL.sub(" ", text)))
     return [_stem(piece) for piece in pieces if piece not in STOP_WORDS]
 
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import tantivy
 
-from okf_agent.search.ranking import STOP_WORDS
+from okf_agent.search.ranking import CAMEL, STOP_WORDS
 from okf_compiler import frontmatter
 from okf_compiler.frontmatter import FormatError
 from okf_compiler.headings import NEIGHBOURS
 
 TOKENIZER = "words"
 WORD = re.compile(r"\w+")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _KEY = re.compile(r"^(?:title|description|synonyms):", re.MULTILINE)
 _PLAIN = re.compile(
     r"^(title|description): (?:'((?:[^'\n]|'')*)'|([^\s'\"\[{|>&*!%@`#?-][^\n]*))$(?!\n\s)", re.MULTILINE
@@ -61,7 +60,7 @@ def own(body: str) -> str:
 
 def apart(text: str) -> str:
     """The text with camelCase in words; what stands in links' brackets says the same as their paths."""
-    return _CAMEL.sub(" ", _LINK_TARGET.sub("]", text))
+    return CAMEL.sub(" ", _LINK_TARGET.sub("]", text))
 
 
 def stems(text: str) -> list[str]:
@@ -70,7 +69,7 @@ def stems(text: str) -> list[str]:
     >>> stems("unit_cost_cents of returnedItems, 2nd half")
     ['unit', 'cost', 'cent', 'of', 'return', 'item', '2', 'nd', 'half']
     """
-    return list(_analyzers()[0].analyze(_CAMEL.sub(" ", text)))
+    return list(_analyzers()[0].analyze(CAMEL.sub(" ", text)))
 
 
 def asked_words(text: str) -> list[str]:
@@ -79,7 +78,7 @@ def asked_words(text: str) -> list[str]:
     >>> asked_words("How many avgBaskets are there?")
     ['avg', 'baskets']
     """
-    found = dict.fromkeys(_analyzers()[1].analyze(_CAMEL.sub(" ", text)))
+    found = dict.fromkeys(_analyzers()[1].analyze(CAMEL.sub(" ", text)))
     return [word for word in found if word not in STOPS]
 
 

@@ -1,5 +1,7 @@
 """The tools of the model, one file a tool: what each is called, what it takes, what it does.
 
+Beside them, grounding.py keeps the numbers that a run has seen, and existing.py asks what the database still has.
+
 One definition for the loop and for MCP. A tool never raises for what the model wrote: its errors are text that says
 what exists and what to do.
 """

@@ -1,7 +1,7 @@
 """Questions of your own: JSON lines with `question`, `database` and `sql`, the gold query.
 
 More keys, all optional: `id`, `difficulty`, `ordered` (the order of rows counts), `rules` (ids of the rules that the
-answer needs), `hint`, and `answerable: false` in the place of `sql`. `sql` may be a list: any of them is right. The
+answer needs), `hint`, and `answerable: false` in place of `sql`. `sql` may be a list: any of them is right. The
 words of other benchmarks are taken too: `db_id` or `db_name` for the database, `evidence` for the hint; `SQL`, `gold`,
 `gold_sql` or, beside a `question`, `query` for gold. A folder means all its .jsonl files.
 """
