@@ -22,6 +22,7 @@ from okf_agent.results.formats import Format, Written, format_of
 from okf_agent.results.one_object import OneObject
 from okf_agent.results.terminal import console
 from okf_agent.tasks import find_task
+from okf_agent.wording import count
 from okf_compiler.documents import only_database
 from okf_compiler.errors import UserError
 
@@ -185,7 +186,7 @@ def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: AskOpti
         return True
     rows = output.save(query, wanted.output, how, err)
     if not wanted.quiet:
-        err.print(f"{rows:,} rows written to {wanted.output}", style="dim", markup=False, soft_wrap=True)
+        err.print(f"{count(rows, 'row')} written to {wanted.output}", style="dim", markup=False, soft_wrap=True)
     return True
 
 

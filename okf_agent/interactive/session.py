@@ -269,6 +269,7 @@ def _sum(outcomes: Sequence[Outcome]) -> str:
     tallies = [outcome.run.tally for outcome in outcomes]
     known = sum(tally.cost_known_usd for tally in tallies)
     unknown = sum(tally.cost_usd is None for tally in tallies)
-    cost = dollars(known) + (f" and {unknown} runs of unknown cost" if unknown else "")
+    cost = dollars(known) + (f" and {count(unknown, 'run')} of unknown cost" if unknown else "")
     tokens = f"{sum(t.input_tokens for t in tallies):,} tokens in, {sum(t.output_tokens for t in tallies):,} out"
-    return f"{len(outcomes)} runs, {sum(t.llm_calls for t in tallies)} model calls, {tokens}, {cost}"
+    calls = count(sum(t.llm_calls for t in tallies), "model call")
+    return f"{count(len(outcomes), 'run')}, {calls}, {tokens}, {cost}"

@@ -81,7 +81,7 @@ def step_lines(event: Mapping[str, Any], whole: bool) -> Iterator[Text]:
         case "Notice":
             yield Text("     " + inert_lines(str(event.get("text"))), "dim")
         case "Shortened":
-            yield Text(f"     {event.get('results')} older tool results were shortened", "yellow")
+            yield Text(f"     older tool results shortened: {event.get('results')}", "yellow")
         case "LimitReached":
             yield Text(f"     stopped: {inert(str(event.get('reason')))}", "yellow")
 

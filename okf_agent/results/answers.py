@@ -14,6 +14,7 @@ from okf_agent.results import chart, grounds
 from okf_agent.results.grounds import Grounds, Rule
 from okf_agent.run import Run
 from okf_agent.sql.render import rows_view, shown_rows
+from okf_agent.wording import count
 from okf_compiler.errors import UserError
 from okf_compiler.inert import inert
 
@@ -62,7 +63,7 @@ def show(run: Run, found: Grounds, chart_wanted: bool | None, out: Console) -> I
         yield Text("\nRests on" if found.read else "\nRules that the question names", "dim")
         yield from (_rule(rule) for rule in found.rules[:MAX_RULES])
         if len(found.rules) > MAX_RULES:
-            yield Text(f"  and {len(found.rules) - MAX_RULES} more rules")
+            yield Text(f"  and {count(len(found.rules) - MAX_RULES, 'more rule')}")
     if answer.sql:
         yield Text()
         yield shown_sql(answer.sql, out)
@@ -122,11 +123,11 @@ def _notes(run: Run, found: Grounds, chart_wanted: bool) -> Iterator[str]:
     if result is not None and result.cut.rows:
         yield f"Shown are {shown_rows(result)}; --output FILE or /save FILE writes all."
     if result is not None and result.cut.cells:
-        yield f"{len(result.cut.cells)} long cells were cut; --output FILE or /save FILE writes them whole."
+        yield f"Cut: {count(len(result.cut.cells), 'long cell')}; --output FILE or /save FILE writes cells whole."
     for rule in found.rules:
         yield from (f"Assumed, not stated, in {inert(rule.title)}: {inert(line)}" for line in rule.assumed)
     if run.tally.shortened:
-        yield f"{run.tally.shortened} older results were shortened before the answer was written."
+        yield f"Shortened before the answer was written: {count(run.tally.shortened, 'older result')}."
     if run.tally.ungrounded_numbers:
         yield f"Not found in any result, in a rule or in the question: {inert(', '.join(run.tally.ungrounded_numbers))}"
     if chart_wanted and run.result is not None and chart.bars(run.result, force=True) is None:

@@ -83,7 +83,7 @@ class Progress:
             case Notice(text=text):
                 self.say(text)
             case Shortened(results=results):
-                self.say(f"{results} older tool results were shortened: the conversation no longer fitted the model.")
+                self.say(f"{count(results, 'older tool result')} shortened, for the conversation to fit the model.")
             case LimitReached(reason=reason):
                 self.say(f"Stopping: {ENDS.get(reason, reason)}. Asking for the best answer so far.")
 

@@ -73,7 +73,7 @@ def test_every_command_about_the_last_answer(workspace: Workspace) -> None:
     assert out.count("1 row written to rows.csv") == 2
     assert "Tables read: /tables/orders.md" in out
     assert "customers.status only says whether the login works." in " ".join(out.split()), "/why gives whole rules"
-    assert "1 runs, 4 model calls, 400 tokens in, 40 out" in out
+    assert "1 run, 4 model calls, 400 tokens in, 40 out" in out
     assert "20 of 30 rows" in out and "25 of 30 rows" in out
     assert len(json.loads((workspace.root / "all.json").read_text(encoding="utf-8"))) == 30
     assert "only bundle: 52" in out and "only raw: 51" in out
