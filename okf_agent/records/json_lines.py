@@ -123,8 +123,6 @@ def write_line(file: int, data: Mapping[str, Any]) -> None:
     Raises:
         OSError: a full disk, a size limit, …
     """
-    if "event" in data:
-        data = {"at": round(time.time(), 3), **data}
     text = json.dumps(data, ensure_ascii=False, default=str)
     try:
         line = text.encode() + b"\n"

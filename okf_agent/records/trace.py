@@ -125,7 +125,7 @@ class Recorder:
             self._lock = FileLock(self.steps.with_suffix(".lock"), timeout=5, mode=0o600)
             self._lock.acquire()
             self._file = open_private(self.steps)
-            write_line(self._file, {"event": "Started", **asdict(header)})
+            _write_event(self._file, {"event": "Started", **asdict(header)})
         except (OSError, Timeout) as error:
             raise unwritten(RECORD, self.steps, error) from None
 
@@ -184,7 +184,7 @@ class Recorder:
     def _try_write(self, data: Mapping[str, Any]) -> None:
         if self.lost is None:
             try:
-                write_line(self._file, data)
+                _write_event(self._file, data)
             except OSError as error:
                 self.lost = error
 
@@ -209,6 +209,11 @@ class Recorder:
         kept = text[:SAMPLE_CHARS] if self.settings.rows == "sample" else ""
         note = f"({len(text)} characters, trace.rows: {self.settings.rows})"
         return f"{kept}\n{note}" if kept else note
+
+
+def _write_event(file: int, event: Mapping[str, Any]) -> None:
+    """Write a line of a steps file, with the time of now; raises as `write_line`."""
+    write_line(file, {"at": round(time.time(), 3), **event})
 
 
 def record(header: Header, run: Run) -> dict[str, Any]:
@@ -275,7 +280,7 @@ def _close_dead(runs: Path, steps: Path) -> bool:
             file = open_private(steps)
             try:
                 cut_torn_line(file)
-                write_line(file, {"event": "Finished", "record": line})
+                _write_event(file, {"event": "Finished", "record": line})
             finally:
                 os.close(file)
         except OSError as error:
