@@ -38,7 +38,12 @@ from okf_compiler.errors import UserError
 
 ADMIN = "postgres"
 START_SECONDS = 60
+ORPHAN_SECONDS = 10
+"""For an initdb whose starter was killed to end."""
 LOG_BYTES = 10_000_000
+MEMORY_BYTES = 2 << 30
+"""Private memory that one backend may have, on Linux; less on a small machine. A query too large to plan then ends with
+an error of its own, where the system would have ended the whole server."""
 PROBLEM = re.compile(r"\b(FATAL|PANIC|ERROR|error|could not)\b")
 """In the line of PostgreSQL's programs that says what went wrong."""
 IGNORED_VARIABLES = {"hostaddr": "", "options": "", "sslmode": "disable", "channel_binding": "disable"}
@@ -85,6 +90,8 @@ def stop(root: Path) -> bool:
 
 
 def _start(place: Place, programs: Path) -> PidFile:
+    if "\n" in str(place.data.resolve()):  # pg_ctl would read the lines of postmaster.pid wrong, and wait in vain
+        raise UserError(f"PostgreSQL cannot run in {place.data}: its path has a line break. Rename that folder.")
     version = major_version(programs)
     programs = enterable_programs(programs, place.account, place.home)
     if not (place.data / "PG_VERSION").exists():
@@ -146,6 +153,7 @@ def _wait(place: Place, seconds: float) -> PidFile | None:
 def _initialise(place: Place, programs: Path, version: int) -> None:
     """Make the data folder, whole or not at all."""
     fresh = place.home / "postgres.new"
+    end_orphans(fresh, ORPHAN_SECONDS)
     for leftover in (fresh, place.data):
         if leftover.is_dir() and (leftover == fresh or not any(leftover.iterdir())):
             shutil.rmtree(leftover)
@@ -185,7 +193,8 @@ def _run(place: Place, programs: Path, name: str, *arguments: object, folder: Pa
     folder = folder or place.data
     account = place.account
     who: dict[str, Any] = {"user": account.uid, "group": account.gid, "extra_groups": []} if account else {}
-    command = [str(programs / name), *map(str, arguments)]
+    program = str(programs / name)
+    command = [*_memory_bound(), program, *map(str, arguments)]
     try:
         with tempfile.TemporaryFile() as output:
             status = subprocess.run(
@@ -196,11 +205,22 @@ def _run(place: Place, programs: Path, name: str, *arguments: object, folder: Pa
             text = output.read().decode("utf-8", "replace")
     except (PermissionError, subprocess.SubprocessError) as error:
         raise UserError(
-            f"{command[0]} cannot be run{f' as user {account.uid}' if account else ''}: {error}\n"
+            f"{program} cannot be run{f' as user {account.uid}' if account else ''}: {error}\n"
             "Run as an ordinary user, or set database.engine to `server` in config.yaml."
         ) from None
     if status:
         raise UserError(_explain(f"{text.strip()}\n{_tail(folder / 'server.log')}", folder))
+
+
+def _memory_bound() -> list[str]:
+    """What stands before a command so that it and its children have at most MEMORY_BYTES of private memory each.
+
+    A shell's own limit, since root in a container may not lower that of another user's process.
+    """
+    if sys.platform != "linux":
+        return []
+    limit = min(MEMORY_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
+    return ["/bin/sh", "-c", 'ulimit -d "$0" 2>/dev/null; exec "$@"', str(limit // 1024)]
 
 
 def _stop(place: Place, programs: Path) -> None:

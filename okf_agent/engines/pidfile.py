@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ DEAD_PID = 99_999_999
 ANSWER_SECONDS = 5
 ASK_FOR_TLS = struct.pack("!ii", 8, 80877103)
 PROCESSES = Path("/proc")
+PROGRAMS = ("postgres", "postmaster", "initdb")
 
 
 @dataclass(frozen=True)
@@ -97,12 +99,19 @@ def alive(data: Path) -> bool:
     return "postgres" in result.stdout
 
 
-def end_orphans(data: Path) -> None:
-    """Ask backends that outlived a killed server to end: a busy one keeps the next server from starting."""
-    if PROCESSES.is_dir():
-        for pid in _processes(data):
+def end_orphans(data: Path, seconds: float = 0.0) -> None:
+    """Ask processes of PostgreSQL that outlived who started them to end, and wait so long until they have.
+
+    A busy backend keeps the next server from starting, and an initdb goes on writing what the next one clears away.
+    """
+    end = time.monotonic() + seconds
+    while PROCESSES.is_dir() and (left := [*_processes(data)]):
+        for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGTERM)
+        if time.monotonic() >= end:
+            return
+        time.sleep(0.05)
 
 
 def _processes(data: Path) -> Iterator[int]:
@@ -110,7 +119,7 @@ def _processes(data: Path) -> Iterator[int]:
     data = data.resolve()
     for process in PROCESSES.glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (process / "comm").read_text(encoding="utf-8").strip() in ("postgres", "postmaster") and (
+            if (process / "comm").read_text(encoding="utf-8").strip() in PROGRAMS and (
                 process / "cwd"
             ).readlink() == data:
                 yield int(process.name)

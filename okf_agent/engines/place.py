@@ -71,9 +71,11 @@ def find_place(root: Path) -> Place:
 
 
 def socket_folder(place: Place) -> Path:
-    """The data folder (as `.`), or a short folder if the socket's path would be too long for the system."""
+    """The data folder (as `.`), or a short folder if the socket's path is too long for the system or no UTF-8."""
     path = os.fsencode(place.data / f".s.PGSQL.{PORT}")
-    if len(path) <= LONGEST_SOCKET_PATH and b"," not in path:  # libpq takes a comma for a list of hosts
+    text = path.decode("utf-8", "ignore")
+    # libpq takes a comma for a list of hosts.
+    if len(path) <= LONGEST_SOCKET_PATH and b"," not in path and text.encode() == path:
         return Path()
     temp = Path(tempfile.gettempdir())
     if len(os.fsencode(temp)) > 60 or not str(temp).replace("/", "").replace("_", "").isalnum():

@@ -174,6 +174,35 @@ def test_odd_and_long_paths(name: str) -> None:
         assert row == (str(root.resolve() / ".okf" / "postgres"),)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems take no such names")
+def test_a_path_of_two_lines_is_refused_at_once() -> None:
+    with workspace("two\nlines") as root, pytest.raises(UserError, match="its path has a line break"):
+        start(root)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems take no such names")
+def test_a_path_that_is_no_text() -> None:
+    with workspace("no utf-8 \udcff\udcfe") as root:
+        first, number = start(root), pid(root)
+        assert start(root) == first and pid(root) == number, "it is found again"
+        with connect_admin(first) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="orphans are found where there is a /proc")
+def test_an_initdb_whose_starter_was_killed_does_not_stop_the_next_one() -> None:
+    with workspace() as root:
+        starter = subprocess.Popen([sys.executable, "-c", START, root], stdout=subprocess.DEVNULL)
+        fresh = find_place(root).home / "postgres.new"
+        end = time.monotonic() + 60
+        while not (fresh / "global").exists() and time.monotonic() < end:
+            time.sleep(0.002)
+        starter.kill()
+        starter.wait()
+        assert start(root).admin
+        assert not fresh.exists()
+
+
 def test_variables_of_another_server_do_not_matter(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "PGHOST": "nowhere.invalid", "PGHOSTADDR": "192.0.2.1", "PGPORT": "1", "PGUSER": "x", "PGDATABASE": "x",
@@ -202,6 +231,20 @@ CONNECT = textwrap.dedent("""
     except OSError as error:
         sys.exit(f"refused: {error}")
 """)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system bounds what a process maps")
+def test_a_query_too_large_to_plan_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "MEMORY_BYTES", 256 << 20)
+    query = "SELECT relpages AS a FROM pg_class"
+    for _ in range(19):
+        query = f"SELECT a + a AS a FROM ({query}) q"  # the planner writes each sum out: twice as long at each level
+    with workspace() as root:
+        server = start(root)
+        with connect_admin(server) as beside, connect_admin(server) as connection:
+            with pytest.raises(psycopg.errors.OutOfMemory):
+                connection.execute(query)
+            assert beside.execute("SELECT 42").fetchone() == (42,)  # ended with the server, if that was ended
 
 
 @as_root
