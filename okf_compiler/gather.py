@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from okf_compiler.documents import find_documents
 from okf_compiler.errors import UserError
-from okf_compiler.model import Database
+from okf_compiler.hide import is_hidden
+from okf_compiler.model import Database, Table
 from okf_compiler.readers import dbt, defog, dictionary, glossary, livesqlbench
 from okf_compiler.settings import DatabaseOverride, Settings
 from okf_compiler.sources import combine
@@ -76,7 +78,21 @@ def gather(settings: Settings, name: str, more: Sources = NOTHING_MORE, reach: R
         files.remove(base)
     elif not files:
         return base
+    if sources.live is not None:  # a dictionary made before they were hidden has them still
+        hide = (*settings.hidden(name), *sources.hide)
+        files = [_without(hide, database) for database in files]
     return combine(replace(base, name=name), *files)
+
+
+def _without(hide: Sequence[str], database: Database) -> Database:
+    """What a file says, without the tables and columns that `hide` keeps back."""
+
+    def hidden(table: Table, column: str = "") -> bool:
+        return is_hidden(hide, table.schema or "public", table.name, column)
+
+    shown = (t for t in database.tables if not hidden(t))
+    tables = (replace(t, columns=tuple(c for c in t.columns if not hidden(t, c.name))) for t in shown)
+    return replace(database, tables=tuple(tables))
 
 
 def _base(

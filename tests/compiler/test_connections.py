@@ -66,12 +66,15 @@ def test_compiling_the_same_again_changes_nothing(workspace: Path, params: dict[
 
 
 def test_files_say_more_of_a_live_database(workspace: Path, params: dict[str, Any]) -> None:
-    (workspace / "columns.csv").write_text("table,column,description\nfruit,name,What it is called\n", encoding="utf-8")
+    rows = ["table,column,description", "fruit,name,What it is called", "fruit,secret,hidden later", "fruit,nam,none"]
+    (workspace / "columns.csv").write_text("\n".join(rows), encoding="utf-8")
     arguments = ("compile", "fruit", "--from", url(params, NAME), "--columns", "columns.csv")
     result = run("okf-compiler", *arguments, cwd=workspace)
     assert result.returncode == 0, result.stderr
     text = (workspace / "bundles/compiled/fruit/tables/fruit.md").read_text(encoding="utf-8")
     assert "What it is called" in text
+    assert "there is no column 'nam' in fruit; did you mean 'name'?" in result.stdout + result.stderr
+    assert "'secret'" not in result.stdout + result.stderr
     assert "postgresql:fruit" in text
 
 
