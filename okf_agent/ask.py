@@ -16,7 +16,7 @@ from okf_agent.config import Config, Price
 from okf_agent.downloads.fetch import progress_bar
 from okf_agent.models import local_model
 from okf_agent.models.providers import LOCAL
-from okf_agent.prepare import Ready, Say, get_ready
+from okf_agent.prepare import Ready, Say, get_ready, too_much
 from okf_agent.records import trace
 from okf_agent.run import Event, Limits, Message, Question, Run
 from okf_agent.tools import Context, Queries
@@ -129,9 +129,7 @@ class Workspace:
             self._open.callback(ready.database.close)
         if ready.unsafe and not self.unsafe_role:
             raise UserError(
-                f"{self.config.settings.database.agent_user} can do more than read {name}: "
-                f"{' '.join(ready.unsafe)}\n`okf-agent doctor {name}` shows it all, `okf-agent prepare {name}` "
-                f"takes rights away where the server is ours; --unsafe-role asks anyway, and the record says so."
+                f"{too_much(self.config, name, ready.unsafe)} --unsafe-role asks anyway, and the record says so."
             )
         return ready
 

@@ -87,6 +87,15 @@ def get_ready(config: Config, name: str, bundle: Path | None = None, say: Say = 
     return Ready(name, folder, documents, database, unsafe_role(server, name, config))
 
 
+def too_much(config: Config, name: str, unsafe: Sequence[str]) -> str:
+    """What the role can do beyond reading, and how that is taken back."""
+    return (
+        f"{config.settings.database.agent_user} can do more than read {name}: {' '.join(unsafe)}\n"
+        f"`okf-agent doctor {name}` shows it all. `okf-agent prepare {name}` takes rights back where the server is "
+        "started here or .env names a POSTGRES_USER who may; with --print-sql it prints what a DBA runs."
+    )
+
+
 def load_content(
     config: Config, server: Server, name: str, documents: Documents | None, say: Say, again: bool = False
 ) -> bool:

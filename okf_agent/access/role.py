@@ -17,7 +17,14 @@ import psycopg
 from psycopg import errors
 
 from okf_agent.access.role_facts import STATE, Facts, read_facts
-from okf_agent.access.role_sql import RoleSpec, looked_up_there, own_rights, rights_of_everyone, role_itself
+from okf_agent.access.role_sql import (
+    RoleSpec,
+    later_tables,
+    looked_up_there,
+    own_rights,
+    rights_of_everyone,
+    role_itself,
+)
 from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_admin, connect_agent
@@ -132,6 +139,7 @@ def statements(server: Server, database: str, config: Config) -> Printed:
             *(f"{s};" for s in role_itself(want, facts, None)),
             f"-- Its password, which goes into .env as AGENT_DB_PASSWORD: \\password {want.role}",
             *(f"{s};" for s in own_rights(want, facts)),
+            *(f"{s};" for s in (later_tables(want) if server.admin is None else ())),
         ),
         (
             "-- What follows takes rights from everyone else too. Leave it out if others need them here.",

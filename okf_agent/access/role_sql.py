@@ -110,11 +110,16 @@ def rights_of_everyone(want: RoleSpec, facts: Facts) -> Iterator[str]:
         yield f"REVOKE EXECUTE ON ROUTINE {', '.join(acting)} FROM PUBLIC, {_name(want.role)}"
 
 
+def later_tables(want: RoleSpec) -> Iterator[str]:
+    """What lets the role read tables that whoever runs it makes later, for a database that we could not look into."""
+    if not want.hide:  # a later table may have such a column: it is granted by running all this again
+        schema = _name(want.schema or "public")
+        yield f"ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT SELECT ON TABLES TO {_name(want.role)}"
+
+
 def looked_up_there(want: RoleSpec) -> Iterator[str]:
     """What depends on the catalogue, for a database that we could not look into: blocks that look for themselves."""
     role = _name(want.role)
-    if not want.hide:  # a later table may have such a column: it is granted by running all this again
-        yield f"ALTER DEFAULT PRIVILEGES IN SCHEMA {_name(want.schema or 'public')} GRANT SELECT ON TABLES TO {role}"
     yield "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON ROUTINES FROM PUBLIC"
     for query, verb, link in (
         (ACTING_ROUTINES, "REVOKE", f"FROM PUBLIC, {role}"),

@@ -19,11 +19,13 @@ from okf_compiler.options import json_option, print_json
 def prepare(db: str | None, every: bool, reload: bool, print_sql: bool) -> None:
     """Get DB ready for questions: its bundle, its content and the read-only role. Safe to repeat.
 
-    Exit status: 1 when it cannot be made ready (no connection, a dump that fails), 2 for a wrong call.
+    Exit status: 1 when it cannot be made ready (no connection, a dump that fails, a role that can do more than read),
+    2 for a wrong call.
     """
+    from okf_agent.access.rights import unsafe_role
     from okf_agent.access.role import statements
     from okf_agent.engines import reach
-    from okf_agent.prepare import find_bundle, load_content
+    from okf_agent.prepare import find_bundle, load_content, too_much
     from okf_compiler.documents import list_databases, no_database, only_database
 
     if every and db:
@@ -34,14 +36,21 @@ def prepare(db: str | None, every: bool, reload: bool, print_sql: bool) -> None:
         raise no_database(config.settings)
     bundles = {} if print_sql else {name: find_bundle(config, name, None, say) for name in names}
     server = reach(config, say)
+    failed = False
     for name in names:
         if print_sql:
             click.echo(str(statements(server, name, config)))
             continue
         folder, documents = bundles[name]
         has_content = load_content(config, server, name, documents, say, again=reload)
+        if has_content and (unsafe := unsafe_role(server, name, config)):
+            failed = True
+            click.echo(too_much(config, name, unsafe), err=True)
+            continue
         content = "ready" if has_content else "no content, so queries are not run"
         click.echo(f"{name}: bundle {folder}, {content}")
+    if failed:
+        sys.exit(1)
 
 
 @click.command()

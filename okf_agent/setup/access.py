@@ -50,8 +50,11 @@ def settle(config: Config, reached: Reached, person: Person) -> Access:
     if reached.user == agent:
         server = _server(reached, agent, _password(reached))
         if trouble := _trouble(server, config, name):
-            another = f"okf-agent init {name} --set database.agent_user=NAME"
-            todo = f"of {agent}, {trouble}. `okf-agent doctor {name}` shows it all. Name another role: {another}"
+            todo = (
+                f"of {agent}, {trouble}. `okf-agent doctor {name}` shows it all. Whoever may make roles "
+                f"takes that back: okf-agent init --from URL --yes, or what `okf-agent prepare {name} --print-sql` prints; "
+                f"or name another role: okf-agent init {name} --set database.agent_user=NAME"
+            )
             return _as_connected(reached, trouble, person, todo)
         return _as_connected(reached, _what_it_can(server, config, name), person)
     server = _server(reached, agent, os.environ.get(AGENT_PASSWORD))

@@ -397,6 +397,9 @@ def test_without_an_administrator_nothing_is_done(lab: Server, config: Config) -
     assert can_read(lab) is False
     printed = role.statements(Server("server", None, lab.agent), DATABASE, config)
     assert 'CREATE ROLE "agent_ro" LOGIN NOINHERIT CONNECTION LIMIT 50;' in printed.of_role
+    later = 'ALTER DEFAULT PRIVILEGES IN SCHEMA "public" GRANT SELECT ON TABLES TO "agent_ro";'
+    assert later in printed.of_role
+    assert later not in printed.of_everyone
 
 
 def can_read(server: Server) -> bool:

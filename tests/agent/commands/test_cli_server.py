@@ -133,7 +133,11 @@ def test_doctor_in_json_is_one_finding_a_line_and_leaves_with_1_on_red(place: Wo
 def test_ask_refuses_a_role_that_can_do_more_than_read(place: Workspace) -> None:
     run_inside("prepare", "shop", cwd=place.root)
     with owning(place):
+        prepared = run_inside("prepare", "shop", cwd=place.root)
         result = place.agent("ask", QUESTION, "--db", "shop", script=ACTIVE)
+    assert (prepared.returncode, prepared.stdout) == (1, "")
+    assert "agent_ro can do more than read shop: The role owns public.mine" in prepared.stderr
+    assert "with --print-sql it prints what a DBA runs" in prepared.stderr
     assert result.returncode == 1
     assert "agent_ro can do more than read shop: The role owns public.mine" in result.stderr
     assert "--unsafe-role" in result.stderr
