@@ -151,12 +151,21 @@ class _Loop:
     def run_calls(self, reply: Reply) -> bool:
         """Run all calls of a reply, in order, and add their results to the conversation; whether one was new.
 
-        A call is not new if the same was made before, or if it failed with the words that another failed with.
+        A call is not new if the same was made before, or if it failed with the words that another failed with. Once
+        the time is over, the calls that are left are answered and not run.
+
+        Raises:
+            Cancelled: the run was stopped from outside.
         """
         self.messages.append(reply.message)
         new = False
         for call in reply.tool_calls:
-            result = self.run_call(call, reply)
+            if self.model.cancelled.is_set():
+                raise Cancelled
+            if self.out_of_time():
+                result = self.keep_result(call, ToolResult(prompts.say("too_late"), failed=True))
+            else:
+                result = self.run_call(call, reply)
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": result.text})
             traces = {f"{call.name} {call.arguments}", *([result.text] if result.failed else [])}
             new = new or not traces & self.made
@@ -180,6 +189,10 @@ class _Loop:
             else:
                 self.emit(ToolStarted(self.context.step, tool.name, arguments))
                 result = tool.run(arguments, self.context)
+        return self.keep_result(call, result)
+
+    def keep_result(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        """The result as the model gets it, and in the record."""
         result = replace(result, text=printable(framing.unmarked(result.text)))
         self.emit(result.finished(self.context.step, call.name))
         return result
@@ -311,13 +324,16 @@ class _Loop:
         """The limit that this run has reached, if any."""
         if self.context.step >= self.limits.max_steps:
             return "step_limit"
-        if time.monotonic() - self.started >= self.limits.max_seconds:
+        if self.out_of_time():
             return "time_limit"
         if self.tally.tokens >= self.limits.max_tokens:
             return "token_limit"
         if self.tally.cost_known_usd >= self.limits.max_cost_usd:
             return "cost_limit"
         return None
+
+    def out_of_time(self) -> bool:
+        return time.monotonic() - self.started >= self.limits.max_seconds
 
     def limit_of(self, reason: StopReason) -> float:
         """The figure behind a stop reason."""

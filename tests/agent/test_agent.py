@@ -19,7 +19,7 @@ from okf_agent.config import ModelSection, Price
 from okf_agent.engines import Server
 from okf_agent.knowledge import Knowledge, Sources, prepare
 from okf_agent.llm import Model
-from okf_agent.run import Event, Limits, Notice, Question, Run, ToolStarted
+from okf_agent.run import Event, Limits, Notice, Question, Run, ToolFinished, ToolStarted
 from okf_agent.sql.database import Database
 from okf_agent.tools import Context
 from okf_compiler.settings import DatabaseSection
@@ -47,13 +47,14 @@ class Asker:
         self.knowledge: Knowledge | None = None
         self.on_event: Callable[[Event], None] = self.events.append
         self.section: dict[str, Any] = {"retry_wait_s": 0.01}
+        self.cancelled: threading.Event | None = None
 
     def __call__(self, endpoint: Endpoint, question: str = ASKED) -> Run:
         section = {"name": "openai/scripted", "api_base": endpoint.url, **self.section}
         run = agent.run(
             Question(question, "hubs"),
             self.knowledge or prepare("bundle", question, Sources("hubs", bundle=self.bundle)),
-            Model(ModelSection.model_validate(section)),
+            Model(ModelSection.model_validate(section), cancelled=self.cancelled),
             Context(bundle=self.bundle, database=self.database),
             self.limits,
             self.on_event,
@@ -212,6 +213,30 @@ def test_tokens_and_dollars_have_limits(ask: Asker) -> None:
     with Endpoint([look, GOOD]) as endpoint:
         run = ask(endpoint)
     assert run.stop_reason == "cost_limit" and run.tally.cost_usd == pytest.approx(0.002)
+
+
+def test_seconds_have_a_limit_also_within_a_reply(ask: Asker) -> None:
+    with Endpoint([GOOD]) as endpoint:
+        ask(endpoint)  # the first call of a process takes longer
+    ask.events.clear()
+    ask.limits = Limits(max_seconds=2)
+    ask.on_event = lambda event: (ask.events.append(event), isinstance(event, ToolStarted) and time.sleep(1.1))[0]
+    with Endpoint([calls(*[("run_sql", {"sql": COUNT})] * 20), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "time_limit" and run.answer is not None
+    results = [event for event in ask.events if isinstance(event, ToolFinished) and event.name == "run_sql"]
+    late = [event for event in results if "was not run" in event.text]
+    assert len(results) == 20, "providers want a result for every call"
+    assert 1 <= run.tally.sql_attempts == 20 - len(late) <= 2
+
+
+def test_no_call_of_a_reply_begins_after_the_run_was_stopped_from_outside(ask: Asker) -> None:
+    cancelled = threading.Event()
+    ask.cancelled = cancelled
+    ask.on_event = lambda event: (ask.events.append(event), isinstance(event, ToolStarted) and cancelled.set())[0]
+    with Endpoint([calls(*[("run_sql", {"sql": COUNT})] * 5)]) as endpoint:
+        run = ask(endpoint)
+    assert run.stop_reason == "interrupted" and run.tally.sql_attempts == 1
 
 
 def test_seconds_have_a_limit_also_within_a_call(ask: Asker) -> None:
