@@ -52,8 +52,8 @@ def settle(config: Config, reached: Reached, person: Person) -> Access:
         if trouble := _trouble(server, config, name):
             todo = (
                 f"of {agent}, {trouble}. `okf-agent doctor {name}` shows it all. Whoever may make roles "
-                f"takes that back: okf-agent init --from URL --yes, or what `okf-agent prepare {name} --print-sql` prints; "
-                f"or name another role: okf-agent init {name} --set database.agent_user=NAME"
+                f"takes that back: okf-agent init --from URL --yes, or what `okf-agent prepare {name} --print-sql` "
+                f"prints; or name another role: okf-agent init {name} --set database.agent_user=NAME"
             )
             return _as_connected(reached, trouble, person, todo)
         return _as_connected(reached, _what_it_can(server, config, name), person)

@@ -13,7 +13,7 @@ from okf_compiler.errors import UserError
 from okf_compiler.model import Database, Place, Problem, Rule, Source
 from okf_compiler.names import slug
 from okf_compiler.rules import index
-from okf_compiler.text_files import DELIMITERS, is_delimiter_line, read_text, rows
+from okf_compiler.text_files import DELIMITERS, Row, is_delimiter_line, read_text, rows
 from okf_compiler.yaml_text import Entry, Items, YamlError, parse
 
 SOURCE_ID = "glossary"
@@ -23,7 +23,7 @@ DEFAULT_TYPE = "business_rule"
 _KEYS = {
     "id": "id ruleid termid identifier key code number no",
     "name": "name term title rule concept metric businessterm word label knowledge entry begriff",
-    "description": "description desc summary explanation meaning whatitmeans context beschreibung",
+    "description": "description desc summary explanation meaning whatitmeans whatdoesitmean context beschreibung",
     "definition": "definition formula calculation expression sql logic computation businessdefinition businessrule "
     "text value bedeutung",
     "type": "type kind category ruletype",
@@ -31,6 +31,8 @@ _KEYS = {
     "synonyms": "synonyms synonym aliases alias alsoknownas aka abbreviations abbreviation acronym acronyms othernames",
 }
 _ROLES = {word: (role, rank) for role, words in _KEYS.items() for rank, word in enumerate(words.split())}
+_HEADINGS_WITHIN = 20
+"""Rows of a sheet among which its headings are looked for: a title and notes may stand above them."""
 _LISTS = ("terms", "rules", "glossary", "entries", "definitions", "metrics", "concepts", "business_rules")
 """Keys under which a glossary may keep its entries."""
 
@@ -102,15 +104,18 @@ def _entries(path: Path, problems: list[Problem]) -> Iterator[_Raw | None]:
 
 def _csv_entries(text: str, file: str, problems: list[Problem]) -> Iterator[_Raw]:
     def known(delimiter: str) -> int:
-        first = [r for r in rows(head, delimiter, "", []) if not is_delimiter_line(r)][:1]
-        return sum(_role(cell) is not None for row in first for cell in row.cells)
+        first = [r for r in rows(head, delimiter, "", []) if not is_delimiter_line(r)][:_HEADINGS_WITHIN]
+        return sum(_role(cell) is not None for cell in first[_headings(first)].cells) if first else 0
 
     head = "\n".join(text.split("\n")[:200])
     delimiter = max(DELIMITERS, key=known)
     entries = [r for r in rows(text, delimiter, file, problems) if not is_delimiter_line(r)]
     if not entries:
         return
-    header, *rest = entries
+    above = _headings(entries[:_HEADINGS_WITHIN])
+    header, *rest = entries[above:]
+    if above:
+        problems.append(Problem("what stands above these headings is not read", file, header.line))
     problems.extend(
         Problem(f"the column {name.strip()!r} is not read", file, header.line)
         for name in header.cells
@@ -130,6 +135,15 @@ def _csv_entries(text: str, file: str, problems: list[Problem]) -> Iterator[_Raw
             cells = zip(header.cells, row.cells, strict=False)
             facts = {k: v.strip() for k, v in cells if v.strip() and _role(k) is not None}
             yield _Raw(facts, row.line)
+
+
+def _headings(first: Sequence[Row]) -> int:
+    """Which of the rows has headings: the first with one for names and one for what they mean, else the first."""
+    for number, row in enumerate(first):
+        roles = {_role(cell) for cell in row.cells}
+        if "name" in roles and roles & {"definition", "description"}:
+            return number
+    return 0
 
 
 def _yaml_entries(node: Any, file: str, problems: list[Problem]) -> Iterator[_Raw | None]:
@@ -177,7 +191,8 @@ def _known(role: str) -> str:
 
 
 def _reduce(key: str) -> str:
-    return re.sub(r"[\W_]+", "", key.casefold())
+    """Letters and digits alone; `Definition (what it means)` is called what stands before its remark."""
+    return re.sub(r"[\W_]+", "", (key.partition("(")[0].strip() or key).casefold())
 
 
 def _rule(raw: _Raw, file: str, problems: list[Problem]) -> Rule | None:
@@ -194,7 +209,7 @@ def _rule(raw: _Raw, file: str, problems: list[Problem]) -> Rule | None:
         problem("an entry has no name, so it is not read")
         return None
     if not (facts.get("definition") or facts.get("description")):
-        problem(f"{name}: has neither a definition nor a description, so it is not read")
+        problem(f"{name}: has neither a definition nor a description, so it is not read (heading or key: Definition)")
         return None
     if not facts.get("definition"):  # links are taken from what defines a rule, whatever its heading is called
         facts["definition"] = facts.pop("description")

@@ -114,6 +114,18 @@ def test_a_column_that_is_not_read_is_one_problem_however_many_rules_fill_it(tmp
     assert [str(p).rpartition("g.csv:")[2] for p in database.problems] == ["1: the column 'Owner' is not read"]
 
 
+def test_headings_may_stand_below_a_title_and_carry_remarks(tmp_path: Path) -> None:
+    text = "Our rules;;;\nas of May;;;\n;;;\nNo.; Term ;DEFINITION (in words);Formula\n1;A;one;a = 1\n2;B;;b\n"
+    database = glossary(tmp_path, text, "g.csv")
+    rules = [(r.id, r.name, r.definition) for r in database.rules]
+    assert rules == [("1", "A", "one\nFormula: a = 1"), ("2", "B", "b")]
+    assert [str(p).rpartition("g.csv:")[2] for p in database.problems] == [
+        "4: what stands above these headings is not read"
+    ]
+    (rule,) = glossary(tmp_path, "Term,What does it mean?,Formula\nA,one,x\n", "h.csv").rules
+    assert (rule.description, rule.definition) == ("one", "x")
+
+
 @pytest.mark.parametrize("start", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
 def test_a_workbook_is_refused_with_what_to_do(tmp_path: Path, start: bytes) -> None:
     (tmp_path / "rules.xlsx").write_bytes(start + b"\0\1\2")
