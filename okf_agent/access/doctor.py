@@ -142,11 +142,10 @@ def _bundles(config: Config, known: dict[str, Documents], database: str | None) 
         text = f"The sources of {', '.join(stale)} have changed since their bundles were compiled."
         yield Finding("bundles", "yellow", text, f"okf-compiler compile {stale[0] if len(stale) == 1 else 'all'}")
     if missing:
-        yield Finding(
-            "bundles", "green", f"{len(missing)} databases have no bundle yet: the first question compiles it."
-        )
+        text = f"Databases without a bundle, which the first question compiles: {len(missing)}."
+        yield Finding("bundles", "green", text)
     if fresh:
-        yield Finding("bundles", "green", f"{fresh} compiled bundles are what their sources say.")
+        yield Finding("bundles", "green", f"Compiled bundles that are what their sources say: {fresh}.")
 
 
 def _database(server: Server, config: Config, name: str, documents: Documents | None) -> tuple[bool, list[Finding]]:

@@ -237,7 +237,7 @@ class Session:
         self.out.print("Type a question in plain language; it sees the ones before it. Or:")
         for name, text in COMMANDS.items():
             if text:
-                self.out.print(Text(f"  {name:<10}{text}"))
+                self.out.print(Text(f"  {name:<12}{text}"))
         self.out.print("Enter sends; Alt-Enter, or a backslash and Enter, begins a new line. Ctrl-C stops a question.")
 
     def _say(self, line: str) -> None:

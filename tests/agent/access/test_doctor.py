@@ -185,7 +185,7 @@ def test_machine_model_and_bundles(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     compile_documents(find_documents(config.settings, "shop"), config.settings.bundles / "shop")
     texts = [f.text for f in doctor.examine(config) if f.check == "bundles"]
-    assert texts == ["1 compiled bundles are what their sources say."]
+    assert texts == ["Compiled bundles that are what their sources say: 1."]
     rules = tmp_path / "data" / "shop" / "shop_kb.jsonl"
     lines = rules.read_text(encoding="utf-8").splitlines(keepends=True)
     rules.write_text("".join(lines[:-1]), encoding="utf-8")

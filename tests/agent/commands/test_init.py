@@ -210,7 +210,7 @@ def test_an_edited_glossary_is_used_by_the_next_command(ready: Path) -> None:
     assert "Saturday or Sunday" in result.stdout and "`visited`" in result.stdout
     assert run_inside("read", "gym", "/index", cwd=ready).stderr == ""
     told = run_inside("doctor", "gym", "--model", "local", cwd=ready).stdout
-    assert "1 compiled bundles are what their sources say." in told
+    assert "Compiled bundles that are what their sources say: 1." in told
 
 
 def test_the_compiler_knows_its_sources_too(ready: Path) -> None:

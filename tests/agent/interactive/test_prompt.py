@@ -129,7 +129,7 @@ def test_several_lines_and_help(workspace: Workspace) -> None:
     result = converse(workspace, "How many\\", "customers?", "/help", script=[submit(SQL, "52.")])
     assert workspace.records()[0]["question"] == "How many\ncustomers?"
     for name in COMMANDS:
-        assert name in result.stdout
+        assert f"{name} " in result.stdout
 
 
 def test_the_first_screen_fits_and_shows_three_questions(workspace: Workspace) -> None:
