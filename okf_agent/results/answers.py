@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
@@ -61,7 +61,8 @@ def show(run: Run, found: Grounds, chart_wanted: bool | None, out: Console) -> I
     yield inert_text(answer.answer, "bold")
     if found.rules:
         yield Text("\nRests on" if found.read else "\nRules that the question names", "dim")
-        yield from (_rule(rule) for rule in found.rules[:MAX_RULES])
+        for rule in found.rules[:MAX_RULES]:
+            yield from _rule(rule, out)
         if len(found.rules) > MAX_RULES:
             yield Text(f"  and {count(len(found.rules) - MAX_RULES, 'more rule')}")
     if answer.sql:
@@ -109,12 +110,15 @@ def shown_sql(sql: str, out: Console) -> RenderableType:
     return Syntax(text, "postgresql", theme=theme, background_color="default", word_wrap=True)
 
 
-def _rule(rule: Rule) -> RenderableType:
+def _rule(rule: Rule, out: Console) -> Iterator[Text]:
     definition = " ".join(inert(rule.definition.replace("\n", " ")).split())
     if len(definition) > MAX_DEFINITION:
         definition = definition[: MAX_DEFINITION - 1].rstrip() + "…"
     title = Text(inert(rule.title), "cyan").append(f"  {inert(rule.path)}", "dim")
-    return Padding(Group(title, Padding(Text(definition), (0, 0, 0, 2), expand=False)), (0, 0, 0, 2), expand=False)
+    for margin, text in (("  ", title), ("    ", Text(definition))):
+        for line in text.wrap(out, max(20, out.width - len(margin))):  # not rich's Padding: it ends lines in blanks
+            line.rstrip()
+            yield Text(margin).append_text(line)
 
 
 def _notes(run: Run, found: Grounds, chart_wanted: bool) -> Iterator[str]:

@@ -257,6 +257,7 @@ def test_beside_the_answer_stand_its_rules_and_a_chart(workspace: Workspace) -> 
     result = workspace.agent("ask", QUESTION, script=ACTIVE)
     assert "Rests on" in result.stdout and "Active Customer" in result.stdout
     assert "Buying decides" in " ".join(result.stdout.split())
+    assert [line for line in result.stdout.splitlines() if line != line.rstrip()] == []
     script = [submit(BY_STATE, "By state.")]
     drawn, suppressed = (
         workspace.agent("ask", "By state?", *how, script=script).stdout for how in ([], ["--no-chart"])
