@@ -45,8 +45,11 @@ from okf_agent.evaluation.suites import databases
 from okf_agent.evaluation.worker import Done, Job
 from okf_agent.models.providers import choose_model
 from okf_agent.prepare import Ready, Say
+from okf_agent.wording import count
 from okf_compiler.errors import UserError
 
+MOST_FAILING = 10
+"""Tasks with failing gold that are named at the end."""
 REPLIES = "replies"
 """The folder of kept replies, beside the evaluations."""
 
@@ -93,7 +96,8 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
     if not suite_name:
         known = store.names(config)
         begun_ones = f", or go on with one by --name: {', '.join(known)}" if known else ""
-        raise UserError(f"Which suite? Give --suite NAME (`okf-agent eval list` has them){begun_ones}.", status=2)
+        ways = "--suite NAME (`okf-agent eval list` has them) or --suite FILE.jsonl"
+        raise UserError(f"Which suite? Give {ways}{begun_ones}.", status=2)
     suite = suites.load(suite_name, config)
     if begun:
         plan.refuse_other_files(before, suite)
@@ -244,8 +248,10 @@ def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -
         )
     failing = {line["task_id"]: line["gold_error"] for line in evaluation.scores() if line.get("gold_error")}
     if failing:
-        task, error = next(iter(failing.items()))
-        say(f"Gold fails in {len(failing)} tasks, which count neither as right nor as wrong, such as {task}: {error}")
+        shown = [f"  {task}: {error}" for task, error in failing.items()][:MOST_FAILING]
+        more = [f"  and {len(failing) - MOST_FAILING} more"] if len(failing) > MOST_FAILING else []
+        tasks = f"{count(len(failing), 'task')}, which {'counts' if len(failing) == 1 else 'count'}"
+        say("\n".join([f"Gold fails in {tasks} neither as right nor as wrong:", *shown, *more]))
     say(f"Done: {evaluation.folder}. Its report: okf-agent eval report {evaluation.name}")
     return 0
 

@@ -69,6 +69,11 @@ class State:
             parts.append(f"about {duration(left)} left")
         return ", ".join(parts)
 
+    def by_cell(self) -> str:
+        """What the line sums up, cell by cell; "" where there is nothing to tell apart."""
+        parts = [f"{name} {count.right} of {count.scored}" for name, count in self.cells.items() if count.scored]
+        return f"Right by cell: {', '.join(parts)}" if len(parts) > 1 else ""
+
 
 def duration(seconds: float) -> str:
     """
@@ -126,7 +131,7 @@ class Display:
 
 @contextmanager
 def shown(state: State, console: Console) -> Iterator[Display]:
-    """The display, for as long as the block; a last line says how it ended."""
+    """The display, for as long as the block; last lines say how it ended."""
     if console.is_terminal:
         with Live(console=console, transient=True, auto_refresh=False) as live:
             display = Display(state, console, live)
@@ -136,3 +141,5 @@ def shown(state: State, console: Console) -> Iterator[Display]:
         display = Display(state, console, None)
         yield display
     display.say_line()
+    if by_cell := state.by_cell():
+        display.say(by_cell)

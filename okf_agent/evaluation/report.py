@@ -105,6 +105,7 @@ def _content(
     shares = {c.name: {k: n / len(c.scored) for k, n in c.misses.items()} for c in cells if c.scored}
     known = [cell for cell in cells if cell.scored]
     tries = range(1, int(evaluation.facts.get("repeat") or 1) + 1)
+    comparisons = [paired(a, b) for i, a in enumerate(known) for b in known[i + 1 :]]
     return {
         "facts": evaluation.facts,
         "name": evaluation.name,
@@ -112,7 +113,8 @@ def _content(
         "colours": plots.COLOURS,
         "differing": _differing(cells),
         "pages": pages,
-        "comparisons": [paired(a, b) for i, a in enumerate(known) for b in known[i + 1 :]],
+        "comparisons": comparisons,
+        "drawn": "databases" if any(each.databases > 1 for each in comparisons) else "tasks",
         "kinds": kinds,
         "difficulties": _names(known, "difficulty"),
         "databases": _names(known, "database"),

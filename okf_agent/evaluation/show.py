@@ -50,9 +50,9 @@ def _verdict(run: Scored) -> Iterator[str]:
     yield inert(f"━━ {run.cell}{repeat}: {verdict}{lenient} ({record.get('stop_reason')}, {took})")
     if run.miss:
         yield inert(f"  {run.miss.kind}{': ' if run.miss.evidence else ''}{run.miss.evidence}")
-    for text in (score.get("reason"), score.get("gold_error"), record.get("error")):
+    for what, text in (("", score.get("reason")), ("gold fails: ", score.get("gold_error")), ("", record.get("error"))):
         if text:
-            yield inert(f"  {text}")
+            yield inert(f"  {what}{text}")
     answer = record.get("answer")
     if isinstance(answer, dict):
         if answer.get("answer"):

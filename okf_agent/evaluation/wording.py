@@ -12,10 +12,12 @@ HOW_TO_READ = (
     "letter case, the last digit, harmless extra columns.",
     "Three of five tasks are held out: always the same ones, to be looked at only when a cell is no longer changed.",
     "Differences come with intervals that draw whole databases, because the tasks of one database share its traps. "
-    "With few databases such an interval is rough.",
+    "With few databases such an interval is rough; with one, tasks are drawn.",
     "A run whose gold query fails, or that has no gold, counts in cost, seconds and tokens and not in accuracy.",
     "A class of miss says how an answer differs from the nearest gold query. It is where to look first, not a proof of "
     "the cause.",
+    "Detours are files read that a question's gold query and rules do not need; reads per needed counts the files read "
+    "for each that they do.",
     "Why an answer missed quotes gold. Where a benchmark's authors withhold its answers, do not publish this file.",
 )
 """What a reader of a report must know, a point each."""

@@ -110,6 +110,13 @@ def test_show_says_why_an_answer_is_wrong(folder: Path) -> None:
     assert "unscored" in show(folder, "superhero_13")
 
 
+def test_show_says_that_it_was_gold_that_failed(tmp_path: Path) -> None:
+    folder = verdicts(tmp_path / "e", {"pack": [True]})
+    line = json.loads((folder / "scores.jsonl").read_text(encoding="utf-8"))
+    write_lines(folder / "scores.jsonl", [{**line, "strict": None, "gold_error": "ERROR: no such table"}])
+    assert "unscored" in (text := show(folder, "t0")) and "\n  gold fails: ERROR: no such table" in text
+
+
 def test_show_suggests_the_nearest_task(folder: Path) -> None:
     with pytest.raises(UserError, match=r"did you mean.*shop_0"):
         show(folder, "shop0")

@@ -87,6 +87,15 @@ def test_other_scores_are_means_and_shares(folder: Path, html: str, markdown: st
     assert f"<td>{f1:.1f}</td><td>–</td><td>{match:.1f} %</td><td>{agrees:.1f} %</td><td>{cost}</td>" in html
 
 
+def test_the_report_says_of_what_its_intervals_draw(tmp_path: Path, html: str, markdown: str) -> None:
+    assert "bootstrap intervals over databases" in html and "bootstrap intervals over databases" in markdown
+    one = make_evaluation(tmp_path / "one", Size(tasks=8, repeat=1))
+    runs = [json.loads(line) | {"database": "shop"} for line in read(one / "runs.jsonl")]
+    write_lines(one / "runs.jsonl", runs)
+    for file in report.write(one):
+        assert "bootstrap intervals over tasks" in file.read_text(encoding="utf-8")
+
+
 def read(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines()
 
