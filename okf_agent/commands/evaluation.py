@@ -14,6 +14,9 @@ from okf_compiler.options import config_given
 if TYPE_CHECKING:
     from okf_agent.config import Config
 
+OWN_LINE = '{"question": "How many …?", "database": "shop", "sql": "SELECT …"}'
+"""What a file of one's own questions has a line of."""
+
 
 @click.group("eval")
 def evaluation() -> None:
@@ -80,7 +83,7 @@ def report(name: str) -> None:
 @click.argument("a")
 @click.argument("b")
 def compare(a: str, b: str) -> None:
-    """Compare two evaluations, or two cells of one (NAME:CELL), question by question."""
+    """Compare two evaluations, or two cells of one (NAME:CELL; last:CELL of the latest), question by question."""
     from okf_agent.evaluation import store
     from okf_agent.evaluation.compare import Side
     from okf_agent.evaluation.compare import compare as compared
@@ -132,7 +135,7 @@ def list_all() -> None:
 
     config = configured()
     _list_suites(config)
-    click.echo(f"{'questions of your own':24} `okf-agent eval run --suite FILE.jsonl`, see docs/evaluation.md")
+    click.echo(f"{'questions of your own':24} `okf-agent eval run --suite FILE.jsonl`, lines of {OWN_LINE}")
     for name in store.names(config):
         found = store.Evaluation.load(store.folder_of(config, name))
         cells = ", ".join(cell["name"] for cell in found.facts["cells"])

@@ -214,7 +214,8 @@ def find(config: Config, name: str) -> Evaluation:
     if (Path(name) / FACTS_FILE).is_file():
         return Evaluation.load(Path(name))
     where = config.runs / FOLDER
-    raise UserError(f"There is no evaluation {name!r} in {where}{did_you_mean(name, known)}", status=2)
+    latest = f"\n`last` stands for the latest, {known[-1]}; `okf-agent eval list` has all." if known else ""
+    raise UserError(f"There is no evaluation {name!r} in {where}{did_you_mean(name, known)}{latest}", status=2)
 
 
 def _lines(path: Path) -> Iterator[Line]:

@@ -82,7 +82,7 @@ def load(name: str, config: Config) -> Suite:
     if path is not None:
         return pins.pinned(user.load(path, config.settings), None, config)
     raise UserError(
-        f"There is no suite {name!r}{did_you_mean(name, SUITES)}\n"
+        f"There is no suite {name!r}, and no such file{did_you_mean(name, SUITES)}\n"
         f"Known: {', '.join(SUITES)}, or a .jsonl file of questions with gold SQL.",
         status=2,
     )

@@ -72,6 +72,7 @@ def test_every_question_is_asked_in_every_cell_recorded_and_scored(lab: Lab) -> 
     status, said = lab.run("--suite", "many.jsonl", "--cells", "bundle,raw,pack", "--limit", "10", "--name", "all")
     assert status == 0, said
     assert "30 of 30 done, 24 of 30 right" in said
+    assert "\nRight by cell: bundle 8 of 10, raw 8 of 10, pack 8 of 10\n" in said
     evaluation = lab.load("all")
     lines, scores = lab.lines("all"), evaluation.scores()
     assert [(c["name"], c["knowledge"]) for c in evaluation.facts["cells"]] == [
@@ -317,9 +318,7 @@ def test_gold_that_fails_is_said_at_the_end_and_in_the_report(lab: Lab) -> None:
     lab.broken = True
     status, said = lab.run("--suite", "bad.jsonl", "--cells", "pack", "--name", "bad")
     assert status == 0
-    assert (
-        'Gold fails in 1 tasks, which count neither as right nor as wrong, such as 1: ERROR: column "nothing"' in said
-    )
+    assert 'Gold fails in 1 task, which counts neither as right nor as wrong:\n  1: ERROR: column "nothing"' in said
     assert run_inside("eval", "report", "bad", cwd=lab.root).returncode == 0
     report = (lab.load("bad").folder / "report.md").read_text("utf-8")
     assert "Nothing is scored: every gold query fails." in report
@@ -334,7 +333,7 @@ def test_what_was_measured_is_part_of_the_configuration(lab: Lab) -> None:
 
 def test_wrong_calls_are_named(lab: Lab) -> None:
     for arguments, message in (
-        ((), "Which suite?"),
+        ((), "has them) or --suite FILE.jsonl"),
         (("--suite", "shopp"), "did you mean 'shop'"),
         (("--suite", "many.jsonl", "--tasks", "count_99"), "has no task 'count_99'"),
         (("--suite", "many.jsonl", "--name", "../x"), "cannot be the name of an evaluation"),
@@ -393,3 +392,7 @@ def test_the_list_says_what_is_here(lab: Lab) -> None:
     said = run_inside("eval", "list", cwd=lab.root).stdout
     assert "listed: many in pack; 1 of 1 runs" in said
     assert "defog" in said and "not here" in said
+    assert '{"question": "How many …?", "database": "shop", "sql": "SELECT …"}' in said
+    unknown = run_inside("eval", "report", "liisted", cwd=lab.root)
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "did you mean 'listed'?\n`last` stands for the latest, listed;" in unknown.stderr

@@ -89,7 +89,7 @@ def test_list_says_what_is_missing(tmp_path: Path) -> None:
     [
         ("defgo", "did you mean 'defog'"),
         ("livesqlbench-large", "okf-agent data get livesqlbench-large"),
-        ("nothing.jsonl", "There is no suite 'nothing.jsonl'"),
+        ("nothing.jsonl", "There is no suite 'nothing.jsonl', and no such file"),
     ],
 )
 def test_no_such_suite(tmp_path: Path, name: str, words: str) -> None:
