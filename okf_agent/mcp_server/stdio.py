@@ -7,47 +7,79 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 
 import anyio
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from okf_agent.mcp_server.calls import STOP_SECONDS
 from okf_agent.mcp_server.server import build
 from okf_agent.mcp_server.service import Service
 
 logger = logging.getLogger(__name__)
+TAKE_SECONDS = 10.0
+"""For a client that has closed its side to take the answers that wait for it; who takes none is left."""
 
 
 def serve(service: Service) -> None:
-    """Serve until the client closes the stream, or SIGTERM or Ctrl-C.
+    """Serve until the client closes a stream, or SIGTERM or Ctrl-C.
 
     While it runs, the SDK keeps descriptor 1 for itself and points it at standard error for everybody else.
     """
-    anyio.run(_serve, service)
+    try:
+        anyio.run(_serve, service)
+    except* BrokenPipeError:  # to leave is no error of a client's
+        logger.warning("the client does not listen any more")
 
 
 async def _serve(service: Service) -> None:
     server = build(service)
-    async with anyio.create_task_group() as tasks, stdio_server() as (read, write):
+    async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_on_signal, service)
-        await server.run(read, write, server.create_initialization_options())
+        async with stdio_server() as (arriving, write):
+            onward, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            tasks.start_soon(_hand_on, arriving, onward, service)
+            try:
+                await server.run(read, write, server.create_initialization_options())
+            except BaseException:
+                tasks.cancel_scope.cancel()
+                raise
         tasks.cancel_scope.cancel()
 
 
+async def _hand_on(
+    arriving: AsyncIterable[SessionMessage | Exception],
+    onward: MemoryObjectSendStream[SessionMessage | Exception],
+    service: Service,
+) -> None:
+    """Hand on what arrives; after the last of it, leave a client that takes none of its answers."""
+    async with onward:
+        with contextlib.suppress(anyio.BrokenResourceError):  # the server has ended first
+            async for message in arriving:
+                await onward.send(message)
+    await anyio.sleep(TAKE_SECONDS)
+    await _leave(service, "left a client that takes no answers", 1)
+
+
 async def _end_on_signal(service: Service) -> None:
-    """Stop what runs, write the record, and leave."""
     if sys.platform == "win32":  # signals end a process there at once; the next start closes its record
         return
     async with _signals() as signals:
         async for number in signals:
-            with anyio.move_on_after(STOP_SECONDS):
-                await service.stop_calls()
-            await service.records.end_all()
-            service.close()
-            logger.warning("stopped by signal %d", number)
-            # A thread waits for a line of standard input, and nothing but the client can wake it.
-            os._exit(128 + number)
+            await _leave(service, f"stopped by signal {number}", 128 + number)
+
+
+async def _leave(service: Service, why: str, status: int) -> None:
+    """Stop what runs, write the record, and end the process."""
+    with anyio.move_on_after(STOP_SECONDS):
+        await service.stop_calls()
+    await service.records.end_all()
+    service.close()
+    logger.warning(why)
+    # A thread waits for a line of standard input, or for room in standard output; only the client can wake it.
+    os._exit(status)
 
 
 @contextlib.asynccontextmanager

@@ -139,9 +139,27 @@ def test_a_client_that_hears_no_more_ends_its_server(shop: Workspace) -> None:
             for number in range(2, 20):
                 client.call("read_file", {"paths": ["/"]}, number)
         assert client.process.wait(30) is not None
+        assert client.process.stderr
+        assert "Traceback" not in client.process.stderr.read()
     wait_until(lambda: not shop.queries(), "the query has ended")
     (record,) = shop.records()
     assert record["stop_reason"] == "interrupted"
+
+
+@pytest.mark.slow
+def test_a_client_that_takes_no_answers_is_left(shop: Workspace) -> None:
+    """It has closed its own end, and never reads the answers that fill the pipe."""
+    with started(shop) as client:
+        client.hello()
+        for number in range(1, 61):
+            client.call("run_sql", {"sql": "SELECT repeat('x', 1000) FROM generate_series(1, 20)"}, number)
+        assert client.process.stdin
+        client.process.stdin.close()
+        assert client.process.wait(60) == 1
+        assert client.process.stderr
+        assert "takes no answers" in client.process.stderr.read()
+    (record,) = shop.records()
+    assert record["tool_calls"]["run_sql"] > 0
 
 
 def test_a_cancel_between_garbage_still_stops_its_query(shop: Workspace) -> None:
