@@ -114,3 +114,9 @@ def test_every_short_text_is_used_by_the_code() -> None:
     reasons = {f"reason_{r}" for r in ("step_limit", "time_limit", "token_limit", "cost_limit", "no_tool_calls")}
     reasons.add("reason_repeated_calls")
     assert [key for key in prompts._messages() if f'"{key}"' not in code and key not in reasons] == []
+
+
+def test_no_short_text_takes_the_name_of_another() -> None:
+    text = Path(prompts.__file__).with_name("messages.yaml").read_text(encoding="utf-8")
+    keys = re.findall(r"^([\w-]+):", text, re.M)  # YAML itself keeps the last of two, without a word
+    assert sorted(keys) == sorted(prompts._messages())
