@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +19,22 @@ if TYPE_CHECKING:
     from okf_agent.cell import Cell
     from okf_agent.config import Config
     from okf_agent.mcp_server.print_config import Way
+
+
+@dataclass(frozen=True)
+class McpOptions:
+    """The arguments of `mcp`."""
+
+    names: tuple[str, ...] = ()
+    http: str | None = None
+    """HOST:PORT; None: standard input and output."""
+    stateless: bool = False
+    tokens: Path | None = None
+    with_ask: bool | None = None
+    """None: where a model is set up."""
+    model: str | None = None
+    print_config: str | None = None
+    """The client whose configuration is printed instead."""
 
 
 @click.command()
@@ -36,30 +53,23 @@ if TYPE_CHECKING:
 @click.option(
     "--print-config", type=click.Choice([*CLIENTS]), help="Print what to put into this client's configuration."
 )
-def mcp(
-    names: tuple[str, ...],
-    http: str | None,
-    stateless: bool,
-    tokens: Path | None,
-    with_ask: bool | None,
-    model: str | None,
-    print_config: str | None,
-) -> None:
+def mcp(**options: Any) -> None:
     """Serve the bundles and the read-only database to any agent that speaks the Model Context Protocol.
 
     Exit status: 2 for a wrong call or configuration, and where the extra `mcp` is not installed.
     """
     from okf_compiler.errors import UserError
 
-    if http is None and (stateless or tokens):
+    wanted = McpOptions(**options)
+    if wanted.http is None and (wanted.stateless or wanted.tokens):
         raise click.UsageError("--stateless and --tokens go with --http HOST:PORT.")
     config = configured()
-    if print_config:
+    if wanted.print_config:
         from okf_agent.mcp_server.print_config import place, text
 
-        way = _way(config, names, http, tokens)
-        say(f"For {place(print_config)}")
-        click.echo(text(print_config, way))
+        way = _way(config, wanted)
+        say(f"For {place(wanted.print_config)}")
+        click.echo(text(wanted.print_config, way))
         return
     missing = [name for name in ("mcp", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
@@ -68,18 +78,14 @@ def mcp(
             "pip install 'okf-sql-agent[mcp]' (in a checkout: uv sync --extra mcp).",
             status=2,
         )
-    _serve(config, names, http, stateless, tokens, _cell(config, model, with_ask))
+    _serve(config, wanted, _cell(config, wanted.model, wanted.with_ask))
 
 
-def _serve(
-    config: Config, names: tuple[str, ...], http: str | None, stateless: bool, tokens: Path | None, cell: Cell | None
-) -> None:
+def _serve(config: Config, wanted: McpOptions, cell: Cell | None) -> None:
     import logging
 
     from okf_agent.ask import Workspace
-    from okf_agent.mcp_server import http as http_door
-    from okf_agent.mcp_server import stdio
-    from okf_agent.mcp_server import tokens as access
+    from okf_agent.mcp_server import http, stdio, tokens
     from okf_agent.mcp_server.address import parse
     from okf_agent.mcp_server.served import Served, choose
     from okf_agent.mcp_server.service import Service
@@ -93,16 +99,16 @@ def _serve(
             f"({section.connection_limit}), which is for everything that the role does.",
             status=2,
         )
-    chosen = choose(config, names)
-    address = parse(http) if http else None
-    known = access.load(config.mcp, chosen, tokens) if address else access.Tokens()
+    chosen = choose(config, wanted.names)
+    address = parse(wanted.http) if wanted.http else None
+    known = tokens.load(config.mcp, chosen, wanted.tokens) if address else tokens.Tokens()
     if address:
-        http_door.check_address(address[0], known)
+        http.check_address(address[0], known)
     with Workspace(config) as workspace:
         service = Service(Served(workspace, chosen, say), cell, known)
         try:
             if address:
-                http_door.serve(service, *address, stateless=stateless)
+                http.serve(service, *address, stateless=wanted.stateless)
             else:
                 if sys.stdin.isatty():
                     say("Waiting for a client on standard input; --print-config CLIENT shows how one starts this.")
@@ -129,7 +135,7 @@ def _cell(config: Config, model: str | None, with_ask: bool | None) -> Cell | No
     return cell if wanted else None
 
 
-def _way(config: Config, names: tuple[str, ...], http: str | None, tokens: Path | None) -> Way:
+def _way(config: Config, wanted: McpOptions) -> Way:
     """How a client gets to the server that the other options describe.
 
     Raises:
@@ -144,11 +150,11 @@ def _way(config: Config, names: tuple[str, ...], http: str | None, tokens: Path 
     from okf_compiler.errors import UserError
     from okf_compiler.settings import CONFIG_FILE
 
-    if http:
-        return Reach(address.url(*address.parse(http)), bool(tokens or os.environ.get(VARIABLE)))
+    if wanted.http:
+        return Reach(address.url(*address.parse(wanted.http)), bool(wanted.tokens or os.environ.get(VARIABLE)))
     file = config_given()[0] or config.settings.root / CONFIG_FILE
     if not Path(file).is_file():
         raise UserError(f"The client has to find this workspace by its {CONFIG_FILE}: make one, it may be empty.")
     program = shutil.which("okf-agent", path=str(Path(sys.executable).parent)) or sys.argv[0]
-    databases = [part for name in names for part in ("--db", name)]
+    databases = [part for name in wanted.names for part in ("--db", name)]
     return Start(program, ["mcp", "--config", str(Path(file).resolve()), *databases])
