@@ -47,12 +47,23 @@ def filters(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group(invoke_without_command=True)
+class Runs(click.Group):
+    """`runs` and its commands; an id alone, which looks like a command's name, gets a hint."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not ctx.resilient_parsing and (args[0][:1].isdigit() or args[0] == "last"):  # else the shell completes
+            raise click.UsageError(f"{args[0]!r} is no command. To show that run: okf-agent runs show {args[0]}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(invoke_without_command=True, cls=Runs)
 @filters
 @click.option("--stats", is_flag=True, help="Show figures by knowledge and model instead.")
 @json_option
 def runs(stats: bool, as_json: bool, last: int | None, **chosen: str) -> None:
-    """List the runs, latest last; show one, follow them, compare two.
+    """List the runs, latest last; show one, follow them, compare two. Those of evaluations: `okf-agent eval`.
 
     With --json each run is its record, and what people said of it as `feedback`.
 

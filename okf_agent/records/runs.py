@@ -150,7 +150,7 @@ def find_run(runs: Path, run_id: str) -> Record:
         raise UserError(f"{run_id!r} is part of {len(found)} runs: {', '.join([*found][:5])}. Give more of the id.")
     raise UserError(
         f"There is no run {run_id!r} in {runs}. `okf-agent runs` lists them; `okf-agent runs tail ID` follows one that "
-        "is still going."
+        "is still going; `okf-agent eval show TASK` shows those of an evaluation."
     )
 
 

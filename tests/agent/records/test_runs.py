@@ -166,6 +166,10 @@ def test_an_unknown_or_ambiguous_id_is_told(workspace: Path) -> None:
             runs.find_run(workspace / "runs", wanted)
     done = told(workspace, "show", "nothing")
     assert done.returncode == 1 and "Traceback" not in done.stderr and "okf-agent runs" in done.stderr
+    assert "`okf-agent eval show TASK` shows those of an evaluation" in done.stderr
+    for wanted in ("20261130-041506-1533a5", "last"):
+        done = told(workspace, wanted)
+        assert done.returncode == 2 and f"To show that run: okf-agent runs show {wanted}" in done.stderr
     with pytest.raises(UserError, match="no runs in"):
         runs.find_run(workspace / "empty", "last")
 
