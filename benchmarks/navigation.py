@@ -43,10 +43,11 @@ from needs import test_data
 
 from okf_agent import agent
 from okf_agent.config import ModelSection
+from okf_agent.events import Message, Usage
 from okf_agent.knowledge import Knowledge, Sources, prepare
 from okf_agent.llm import Model
 from okf_agent.models.reply import Reply, ToolCall, sent_call
-from okf_agent.run import Limits, Message, Question, Usage
+from okf_agent.run import Limits, Question
 from okf_agent.sql.database import Cut, QueryResult
 from okf_agent.tools import Context, read_file
 from okf_compiler.tokens import tokens

@@ -32,10 +32,11 @@ from support.endpoint import Endpoint, Scripted, calls, submit  # noqa: E402
 from okf_agent import agent  # noqa: E402
 from okf_agent.config import ModelSection, TraceSection  # noqa: E402
 from okf_agent.engines import embedded  # noqa: E402
+from okf_agent.events import Event, StepStarted  # noqa: E402
 from okf_agent.knowledge import Sources, prepare  # noqa: E402
 from okf_agent.llm import Model  # noqa: E402
 from okf_agent.records import trace  # noqa: E402
-from okf_agent.run import Event, Limits, Question, StepStarted  # noqa: E402
+from okf_agent.run import Limits, Question  # noqa: E402
 from okf_agent.tools import Context  # noqa: E402
 
 STEPS = 15

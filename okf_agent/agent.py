@@ -14,6 +14,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from okf_agent import prompts
+from okf_agent.events import (
+    AnswerChecked,
+    Answered,
+    Event,
+    Instructions,
+    LimitReached,
+    Message,
+    ModelFailed,
+    ModelReplied,
+    Notice,
+    Shortened,
+    StepStarted,
+    StopReason,
+    Told,
+    ToolStarted,
+    Writing,
+)
 from okf_agent.knowledge import Knowledge
 from okf_agent.llm import ContextOverflow, Model, OutOfTime
 from okf_agent.messages import first_messages, submissions, tools_of, with_written_calls
@@ -23,27 +40,7 @@ from okf_agent.models.errors import redact
 from okf_agent.models.reply import Reply, ToolCall
 from okf_agent.models.written_sql import sql_in_text
 from okf_agent.prompts import framing
-from okf_agent.run import (
-    AnswerChecked,
-    Answered,
-    Event,
-    Instructions,
-    LimitReached,
-    Limits,
-    Message,
-    ModelFailed,
-    ModelReplied,
-    Notice,
-    Question,
-    Run,
-    Shortened,
-    StepStarted,
-    StopReason,
-    Tally,
-    Told,
-    ToolStarted,
-    Writing,
-)
+from okf_agent.run import Limits, Question, Run, Tally
 from okf_agent.tools import Check, Context, Tool, ToolResult, submit_answer, unknown_tool
 from okf_compiler.errors import UserError
 

@@ -14,11 +14,12 @@ from okf_agent.bundles import measured
 from okf_agent.cell import KNOWLEDGE, Cell
 from okf_agent.config import Config, Price
 from okf_agent.downloads.fetch import progress_bar
+from okf_agent.events import Event, Message
 from okf_agent.models import local_model
 from okf_agent.models.providers import LOCAL
 from okf_agent.prepare import Ready, Say, get_ready, too_much
 from okf_agent.records import trace
-from okf_agent.run import Event, Limits, Message, Question, Run
+from okf_agent.run import Limits, Question, Run
 from okf_agent.tools import Context, Queries
 from okf_compiler.bundle import bundle_hash
 from okf_compiler.documents import Documents

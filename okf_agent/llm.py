@@ -19,11 +19,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from okf_agent.config import ModelSection
+from okf_agent.events import Message
 from okf_agent.models import errors as model_errors
 from okf_agent.models.bounded import Cancelled, Timeout, bounded
 from okf_agent.models.providers import provider_of
 from okf_agent.models.reply import Reply, read_reply
-from okf_agent.run import Message
 
 GRACE = 0.5
 """Seconds that a call may take over its time limit."""

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from okf_agent import prompts
+from okf_agent.events import Message
 from okf_agent.knowledge import Knowledge
 from okf_agent.models.arguments import printable
 from okf_agent.models.reply import Reply, ToolCall, sent_call
 from okf_agent.models.written_calls import calls_in_text
 from okf_agent.models.written_sql import sql_in_text
 from okf_agent.prompts import framing
-from okf_agent.run import Message, Question
+from okf_agent.run import Question
 from okf_agent.tools import Tool, run_sql, submit_answer
 
 

@@ -17,10 +17,11 @@ from okf_agent import knowledge
 from okf_agent.ask import sources_of
 from okf_agent.cell import Cell
 from okf_agent.config import Config
+from okf_agent.events import Message
 from okf_agent.messages import first_messages, tools_of
 from okf_agent.prepare import Say, find_bundle
 from okf_agent.prompts import framing
-from okf_agent.run import Message, Question
+from okf_agent.run import Question
 from okf_compiler.documents import Documents
 from okf_compiler.tokens import tokens
 

@@ -14,8 +14,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from okf_agent.events import Usage
 from okf_agent.models.reply import Reply, ToolCall
-from okf_agent.run import Usage
 from okf_compiler.whole_file import write_whole
 
 UNSENT = ("timeout", "max_retries", "drop_params", "api_key")

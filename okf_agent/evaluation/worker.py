@@ -16,8 +16,8 @@ from okf_agent.cell import Cell
 from okf_agent.config import Config, load_env
 from okf_agent.evaluation.replies import Replies
 from okf_agent.evaluation.store import Key
+from okf_agent.events import Event
 from okf_agent.prepare import quiet
-from okf_agent.run import Event
 from okf_agent.tasks import Task
 from okf_compiler.errors import UserError
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from okf_agent import prompts
-from okf_agent.run import Answer, Message
+from okf_agent.events import Answer, Message
 from okf_agent.sql import render
 from okf_agent.sql.database import QueryResult
 

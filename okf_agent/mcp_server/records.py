@@ -21,9 +21,10 @@ from typing import Any
 import anyio
 
 from okf_agent.config import TraceSection
+from okf_agent.events import Event, StopReason, ToolFinished, ToolStarted
 from okf_agent.mcp_server.calls import STOP_PAUSE, STOP_SECONDS
 from okf_agent.records import trace
-from okf_agent.run import Event, Run, StopReason, ToolFinished, ToolStarted
+from okf_agent.run import Run
 from okf_agent.tools import ToolResult
 from okf_compiler.errors import UserError
 

@@ -13,12 +13,12 @@ import mcp_types as types
 from okf_agent import prompts
 from okf_agent.ask import Asked, Outcome, ask
 from okf_agent.cell import Cell
+from okf_agent.events import Event, StepStarted, ToolStarted
 from okf_agent.mcp_server.errors import for_client
 from okf_agent.mcp_server.served import Served, Stop, one_of
 from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.models.errors import redact
 from okf_agent.prompts import framing
-from okf_agent.run import Event, StepStarted, ToolStarted
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.render import fitted, for_program, model_text
 from okf_agent.tools import (

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from okf_agent.config import Price
+from okf_agent.events import Message, Usage
 from okf_agent.models.arguments import printable
-from okf_agent.run import Message, Usage
 
 SENT_BACK = {
     "anthropic": ("thinking_blocks",),

@@ -15,9 +15,9 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from okf_agent import run
+from okf_agent.events import Answered, event_from_json
 from okf_agent.records.json_lines import append_line, lines_backwards, parse_line, raw_lines, read_lines
 from okf_agent.records.trace import RUNS_FILE
-from okf_agent.run import Answered, event_from_json
 from okf_compiler.errors import UserError
 
 FEEDBACK_FILE = "feedback.jsonl"

@@ -24,6 +24,16 @@ from filelock import FileLock, Timeout
 
 from okf_agent import DISTRIBUTION
 from okf_agent.config import TraceSection
+from okf_agent.events import (
+    Answered,
+    Event,
+    Instructions,
+    StopReason,
+    ToolFinished,
+    Writing,
+    event_from_json,
+    event_to_json,
+)
 from okf_agent.models.errors import redact
 from okf_agent.records.json_lines import (
     RECORD,
@@ -36,18 +46,7 @@ from okf_agent.records.json_lines import (
     unwritten,
     write_line,
 )
-from okf_agent.run import (
-    Answered,
-    Event,
-    Instructions,
-    Run,
-    StopReason,
-    Tally,
-    ToolFinished,
-    Writing,
-    event_from_json,
-    event_to_json,
-)
+from okf_agent.run import Run, Tally
 from okf_compiler.errors import UserError
 
 RUNS_FILE = "runs.jsonl"

@@ -13,8 +13,7 @@ from rich.status import Status
 from rich.text import Text
 
 from okf_agent.ask import Outcome
-from okf_agent.results.answers import ENDS
-from okf_agent.run import (
+from okf_agent.events import (
     Event,
     LimitReached,
     ModelReplied,
@@ -24,6 +23,7 @@ from okf_agent.run import (
     ToolFinished,
     ToolStarted,
 )
+from okf_agent.results.answers import ENDS
 from okf_agent.wording import count, dollars
 from okf_compiler.inert import inert, inert_lines
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from okf_agent import prompts
+from okf_agent.events import Answer, ToolFinished
 from okf_agent.models.arguments import Declared, quote
-from okf_agent.run import Answer, ToolFinished
 from okf_agent.sql.database import QueryResult
 from okf_agent.tools.grounding import Evidence
 from okf_compiler.errors import did_you_mean

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from okf_agent import prompts
-from okf_agent.run import Answer, Checked
+from okf_agent.events import Answer, Checked
 from okf_agent.sql import render, sql_text
 from okf_agent.sql.database import QueryResult
 from okf_agent.sql.query_error import QueryError

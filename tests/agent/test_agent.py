@@ -17,9 +17,10 @@ from support.endpoint import Endpoint, Scripted, calls, error, reply, submit, te
 from okf_agent import agent
 from okf_agent.config import ModelSection, Price
 from okf_agent.engines import Server
+from okf_agent.events import Event, Notice, ToolFinished, ToolStarted
 from okf_agent.knowledge import Knowledge, Sources, prepare
 from okf_agent.llm import Model
-from okf_agent.run import Event, Limits, Notice, Question, Run, ToolFinished, ToolStarted
+from okf_agent.run import Limits, Question, Run
 from okf_agent.sql.database import Database
 from okf_agent.tools import Context
 from okf_compiler.settings import DatabaseSection

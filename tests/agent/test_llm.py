@@ -17,11 +17,11 @@ import pytest
 from support.endpoint import Endpoint, Scripted, calls, error, reply, text
 
 from okf_agent.config import ModelSection, Price
+from okf_agent.events import Message
 from okf_agent.llm import ContextOverflow, Model, OutOfTime
 from okf_agent.models import check as model_check
 from okf_agent.models.errors import redact
 from okf_agent.models.reply import Reply
-from okf_agent.run import Message
 from okf_compiler.errors import UserError
 
 # LiteLLM's own use of pydantic, when it reads a stream.

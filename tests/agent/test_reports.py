@@ -16,11 +16,12 @@ from support.endpoint import Endpoint, Scripted, calls, error, reply, submit, te
 
 from okf_agent import agent
 from okf_agent.config import ModelSection, Price, TraceSection
+from okf_agent.events import Event, ModelReplied, ToolFinished, ToolStarted, Writing
 from okf_agent.knowledge import Sources, prepare
 from okf_agent.llm import Model
 from okf_agent.records.json_lines import read_lines
 from okf_agent.records.trace import RUNS_FILE, Header, Recorder
-from okf_agent.run import Event, Limits, ModelReplied, Question, Run, ToolFinished, ToolStarted, Writing
+from okf_agent.run import Limits, Question, Run
 from okf_agent.tools import Context
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")

@@ -12,11 +12,12 @@ from support.endpoint import Endpoint, calls, submit
 from okf_agent import agent
 from okf_agent.bundles.reading import brief
 from okf_agent.config import ModelSection, TraceSection
+from okf_agent.events import Event
 from okf_agent.knowledge import Sources, prepare
 from okf_agent.llm import Model
 from okf_agent.records.json_lines import read_lines
 from okf_agent.records.trace import RUNS_FILE, Header, Recorder
-from okf_agent.run import Event, Limits, Question
+from okf_agent.run import Limits, Question
 from okf_agent.tasks import Task, find_task
 from okf_agent.tools import Context
 from okf_compiler.bundle import bundle_hash

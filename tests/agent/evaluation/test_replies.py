@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from okf_agent.evaluation.replies import Replies, key
+from okf_agent.events import Usage
 from okf_agent.models.reply import Reply, ToolCall
-from okf_agent.run import Usage
 
 CALL = {"id": "call_a", "type": "function", "function": {"name": "run_sql", "arguments": "{}"}}
 REQUEST: dict[str, Any] = {

@@ -14,12 +14,12 @@ from support.endpoint import Scripted, error, submit
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
 
 from okf_agent.config import load_config
+from okf_agent.events import Answer
 from okf_agent.interactive.commands import COMMANDS
 from okf_agent.interactive.conversation import MAX_TURNS, Turn, messages
 from okf_agent.interactive.greeting import examples, greeting
 from okf_agent.interactive.line_editor import _Commands
 from okf_agent.interactive.prompt import completions
-from okf_agent.run import Answer
 
 BY_STATE = "SELECT order_state, count(*) AS orders FROM orders GROUP BY 1 ORDER BY 1"
 

@@ -15,19 +15,18 @@ import jsonschema
 import pytest
 
 from okf_agent.config import TraceSection
-from okf_agent.records.trace import RUNS_FILE, Header, Recorder, close_dead_runs
-from okf_agent.run import (
+from okf_agent.events import (
     Answer,
     Answered,
     Checked,
     LimitReached,
     ModelReplied,
-    Run,
     StopReason,
-    Tally,
     ToolFinished,
     Usage,
 )
+from okf_agent.records.trace import RUNS_FILE, Header, Recorder, close_dead_runs
+from okf_agent.run import Run, Tally
 
 SCHEMA = json.loads(files("okf_agent.records").joinpath("record.schema.json").read_text(encoding="utf-8"))
 PAGE = Path(__file__).parents[3] / "docs" / "record.md"

@@ -16,12 +16,22 @@ import pytest
 from support.command import SCRIPTS, run
 
 from okf_agent.config import TraceSection
+from okf_agent.events import (
+    Answer,
+    Answered,
+    ModelReplied,
+    Notice,
+    StepStarted,
+    Told,
+    ToolFinished,
+    Usage,
+)
 from okf_agent.records import json_lines, runs
 from okf_agent.records.json_lines import BLOCK, append_line
 from okf_agent.records.runs import RunFilter
 from okf_agent.records.trace import RUNS_FILE, Header, Recorder
 from okf_agent.records.view import statistics_view
-from okf_agent.run import Answer, Answered, ModelReplied, Notice, Run, StepStarted, Told, ToolFinished, Usage
+from okf_agent.run import Run
 from okf_compiler.errors import UserError
 
 ROWS = (("north", "4"), ("south", None), ("south", None))

@@ -18,9 +18,18 @@ from typing import Any, Literal
 import pytest
 
 from okf_agent.config import TraceSection
+from okf_agent.events import (
+    Answer,
+    Answered,
+    Instructions,
+    ModelReplied,
+    StepStarted,
+    ToolFinished,
+    Usage,
+)
 from okf_agent.records.json_lines import append_line, read_lines
 from okf_agent.records.trace import RUNS_FILE, Header, Recorder, close_dead_runs, delete_old_steps
-from okf_agent.run import Answer, Answered, Instructions, ModelReplied, Run, StepStarted, ToolFinished, Usage
+from okf_agent.run import Run
 from okf_compiler.errors import UserError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes, limits and signals")
@@ -183,7 +192,8 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from okf_agent.config import TraceSection
-from okf_agent.run import Run, Notice
+from okf_agent.events import Notice
+from okf_agent.run import Run
 from okf_agent.records.trace import Header, Recorder
 from okf_compiler.errors import UserError
 header = Header(database="d", model="m", question="q", mode="raw")
@@ -229,7 +239,7 @@ LIVING = """
 import sys, time
 from pathlib import Path
 from okf_agent.config import TraceSection
-from okf_agent.run import ModelReplied, ToolFinished, Usage
+from okf_agent.events import ModelReplied, ToolFinished, Usage
 from okf_agent.records.trace import Header, Recorder
 recorder = Recorder(Path(sys.argv[1]), Header(database="d", model="m", question="q", mode="raw"), TraceSection())
 recorder.update(bundle_hash="abc")
@@ -333,7 +343,8 @@ DYING = """
 import sys
 from pathlib import Path
 from okf_agent.config import TraceSection
-from okf_agent.run import Notice, Run
+from okf_agent.events import Notice
+from okf_agent.run import Run
 from okf_agent.records.trace import Header, Recorder
 print("ready", flush=True)
 while True:

@@ -8,8 +8,8 @@ import time
 import pytest
 from rich.console import Console
 
+from okf_agent.events import StepStarted
 from okf_agent.results import terminal
-from okf_agent.run import StepStarted
 
 
 @pytest.mark.parametrize(("quiet", "expected"), [(False, "step 3: the model is thinking (0 s so far)"), (True, "")])
