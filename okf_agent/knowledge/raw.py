@@ -18,10 +18,15 @@ def prepare(_question: str, sources: Sources) -> Knowledge:
     """
     documents = sources.documents
     if documents is None:
-        raise UserError(f"{sources.database} has no documents to paste, only a bundle. Ask with --knowledge bundle.")
+        raise UserError(
+            f"{sources.database} has no documents to paste, only a bundle. Ask with --knowledge bundle.", status=2
+        )
     if documents.live:
-        raise UserError(f"The tables of {sources.database} come from its server, not from documents to paste. "
-                        "Ask with --knowledge bundle.")  # fmt: skip
+        raise UserError(
+            f"The tables of {sources.database} come from its server, not from documents to paste. "
+            "Ask with --knowledge bundle.",
+            status=2,
+        )
     section = prompts.load(
         "raw.md",
         schema=framing.inside(_text(documents.schema)),

@@ -223,7 +223,7 @@ def test_the_compiler_knows_its_sources_too(ready: Path) -> None:
 def test_there_are_no_documents_to_paste(ready: Path) -> None:
     result = run_inside("ask", "x?", "--db", "gym", "--raw", "--model", "openai/x", cwd=ready,
                         env={"OPENAI_API_KEY": "x"})  # fmt: skip
-    assert result.returncode != 0
+    assert result.returncode == 2
     assert "The tables of gym come from its server" in result.stdout + result.stderr
 
 
