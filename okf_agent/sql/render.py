@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from okf_agent.prompts.framing import in_json
+from okf_agent.wording import count
 from okf_compiler.inert import ACTIVE, inert
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 
 def shown_rows(result: QueryResult) -> str:
     """How many rows there are, and what is missing: `20 of 2,000 rows`, `20 of more than 100,000 rows`."""
-    count = len(result.rows)
+    shown = len(result.rows)
     if not result.cut.rows:
-        return _count(count)
+        return count(shown, "row")
     total = f"{result.rows_total:,}" if result.rows_total is not None else f"more than {result.cut.seen - 1:,}"
-    return f"{count:,} of {total} rows"
+    return f"{shown:,} of {total} rows"
 
 
 def rows_view(result: QueryResult, width: int) -> Table:
@@ -148,10 +149,6 @@ def model_text(result: QueryResult) -> str:
     if result.cut.rows:
         lines.append(f"Not all rows are shown: {shown_rows(result)}. Aggregate, filter or use LIMIT and OFFSET.")
     return "\n".join(lines)
-
-
-def _count(rows: int) -> str:
-    return f"{rows:,} row" if rows == 1 else f"{rows:,} rows"
 
 
 def _terminal_cell(cell: str | None, total: int | None) -> Text:
