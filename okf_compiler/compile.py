@@ -99,7 +99,7 @@ def _save(database: Database, out: Path, made: Sequence[Concept], *, check: bool
             if merged.edits:
                 edits.keep(out, merged.edits, now.date().isoformat())
             saved = save(out, texts, gone)
-            _count(database, out, (f"{concept.id}.md" for concept in made))
+            _refuse_missing(database, out, (f"{concept.id}.md" for concept in made))
     if merged.edits:
         merged.notes.append(f"Edits kept aside are in {edits.file_for(out)}; what should stay belongs in the overlay.")
     return merged, saved
@@ -123,8 +123,8 @@ def _refuse_errors(written: Iterable[Concept], guides: Mapping[str, str]) -> Non
         raise UserError(f"The compiled bundle would not conform, so nothing was written: {errors[0]}.")
 
 
-def _count(database: Database, out: Path, paths: Iterable[str]) -> None:
-    """Each table and each rule must be a file of its own."""
+def _refuse_missing(database: Database, out: Path, paths: Iterable[str]) -> None:
+    """Each table and each rule must be a file of its own by now."""
     expected = len(database.tables) + len(database.rules)
     wanted = set(paths)
     there = {path for path in files(out) if path in wanted and is_concept(path)}
