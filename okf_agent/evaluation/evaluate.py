@@ -252,6 +252,8 @@ def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -
         more = [f"  and {len(failing) - MOST_FAILING} more"] if len(failing) > MOST_FAILING else []
         tasks = f"{count(len(failing), 'task')}, which {'counts' if len(failing) == 1 else 'count'}"
         say("\n".join([f"Gold fails in {tasks} neither as right nor as wrong:", *shown, *more]))
+    if planned.wanted.budget is not None and evaluation.spent()[0] > planned.wanted.budget:
+        say(f"That is more than the budget of ${planned.wanted.budget:g}: some were asked before any cost was known.")
     say(f"Done: {evaluation.folder}. Its report: okf-agent eval report {evaluation.name}")
     return 0
 

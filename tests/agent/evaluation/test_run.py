@@ -186,6 +186,12 @@ def test_a_budget_ends_it_and_a_larger_one_goes_on(lab: Lab) -> None:
     assert len(lab.lines("cheap")) == 12
 
 
+def test_a_budget_that_was_passed_is_named(lab: Lab) -> None:
+    few = ("--suite", "many.jsonl", "--cells", "pack", "--limit", "1", "--name", "passed", "--budget", "0.000001")
+    status, said = lab.run(*few)
+    assert status == 0 and "That is more than the budget of $1e-06" in said
+
+
 def test_a_budget_needs_prices(lab: Lab) -> None:
     status, said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "p", "--budget", "9", prices={})
     assert status == 1
