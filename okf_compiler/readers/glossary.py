@@ -31,6 +31,8 @@ _KEYS = {
     "synonyms": "synonyms synonym aliases alias alsoknownas aka abbreviations abbreviation acronym acronyms othernames",
 }
 _ROLES = {word: (role, rank) for role, words in _KEYS.items() for rank, word in enumerate(words.split())}
+_FORMULAS = ("formula", "calculation", "expression", "sql", "logic", "computation")
+"""Keys that say how a rule is computed, and not when it holds: beside words, the words define it too."""
 _HEADINGS_WITHIN = 20
 """Rows of a sheet among which its headings are looked for: a title and notes may stand above them."""
 _LISTS = ("terms", "rules", "glossary", "entries", "definitions", "metrics", "concepts", "business_rules")
@@ -133,7 +135,7 @@ def _csv_entries(text: str, file: str, problems: list[Problem]) -> Iterator[_Raw
             )
         else:
             cells = zip(header.cells, row.cells, strict=False)
-            facts = {k: v.strip() for k, v in cells if v.strip() and _role(k) is not None}
+            facts = {k.strip(): v.strip() for k, v in cells if v.strip() and _role(k) is not None}
             yield _Raw(facts, row.line)
 
 
@@ -211,6 +213,10 @@ def _rule(raw: _Raw, file: str, problems: list[Problem]) -> Rule | None:
     if not (facts.get("definition") or facts.get("description")):
         problem(f"{name}: has neither a definition nor a description, so it is not read (heading or key: Definition)")
         return None
+    keys = [k for k in raw.facts if _role(k) == "definition" and raw.facts[k] not in (None, "", [])]
+    if facts.get("description") and keys and all(_reduce(k) in _FORMULAS for k in keys):
+        first = min(keys, key=lambda k: _ROLES[_reduce(k)][1])
+        facts["definition"] = f"{facts.pop('description')}\n{first}: {facts['definition']}"
     if not facts.get("definition"):  # links are taken from what defines a rule, whatever its heading is called
         facts["definition"] = facts.pop("description")
     return Rule(

@@ -122,8 +122,8 @@ def test_headings_may_stand_below_a_title_and_carry_remarks(tmp_path: Path) -> N
     assert [str(p).rpartition("g.csv:")[2] for p in database.problems] == [
         "4: what stands above these headings is not read"
     ]
-    (rule,) = glossary(tmp_path, "Term,What does it mean?,Formula\nA,one,x\n", "h.csv").rules
-    assert (rule.description, rule.definition) == ("one", "x")
+    (rule,) = glossary(tmp_path, "Term,What does it mean?, Formula \nA,one,x\n", "h.csv").rules
+    assert rule.definition == "one\nFormula: x"
 
 
 @pytest.mark.parametrize("start", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
