@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,9 +30,7 @@ SHOWN = 20
 @seconds_option("Time for one query.")
 @click.option("--again", is_flag=True, help="Begin anew where an interrupted profile could go on.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
-def profile_command(
-    name: str, source: str, hide: tuple[str, ...], sample_above: int, seconds: float, again: bool, quiet: bool
-) -> None:
+def profile_command(name: str, source: str, hide: tuple[str, ...], again: bool, quiet: bool, **limits: Any) -> None:
     """Measure the data of NAME: rows, NULLs, different values, ranges, examples, joins, and an index of its values.
 
     Reads as the role that can only read, and writes to bundles/profiles/NAME, for you alone. A profile that was
@@ -48,7 +46,7 @@ def profile_command(
     settings = configured()
     folder = settings.profiles / name
     hidden = hidden_columns(settings, name, hide)
-    request = Request(_documented(settings, name), hidden, Limits(sample_above, seconds))
+    request = Request(_documented(settings, name), hidden, Limits(**limits))
     with _progress(name, quiet) as progress:
         done = with_connection(
             source,

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 @click.option("--no-question", is_flag=True, help="Ask no first question.")
 @click.option("--demo", is_flag=True, help="Put the demo shop into this folder instead, with config.yaml.")
 @model_option
-def init(
-    name: str | None, url: str | None, yes: bool, question: str | None, no_question: bool, demo: bool, model: str | None
-) -> None:
+def init(name: str | None, url: str | None, demo: bool, yes: bool, no_question: bool, **asked: str | None) -> None:
     """Set up a PostgreSQL database of your own: connection, role, bundle, and files to describe it in.
 
     Which one: --from URL, or the PG* variables, or NAME on the server of config.yaml. A password goes into PGPASSWORD
@@ -51,7 +49,7 @@ def init(
     if done.todo:
         say(f"Questions cannot be asked yet: {done.todo}")
         sys.exit(1)
-    sys.exit(0 if no_question else _first_question(done, question, model, yes, asking))
+    sys.exit(0 if no_question else _first_question(done, yes, asking, **asked))
 
 
 def _lay_out_demo(config: Config) -> None:
@@ -63,7 +61,7 @@ def _lay_out_demo(config: Config) -> None:
     click.echo('Next: okf-agent ask "How many active customers do we have?" --db shop')
 
 
-def _first_question(done: Done, question: str | None, model: str | None, yes: bool, asking: bool) -> int:
+def _first_question(done: Done, yes: bool, asking: bool, *, question: str | None, model: str | None) -> int:
     """Ask it, if there is a model; the exit status."""
     from okf_agent.commands.ask import AskOptions, run
     from okf_agent.models.providers import LOCAL, choose_model
