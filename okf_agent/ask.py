@@ -18,7 +18,7 @@ from okf_agent.events import Event, Message
 from okf_agent.models import local_model
 from okf_agent.models.providers import LOCAL
 from okf_agent.prepare import Ready, Say, get_ready, too_much
-from okf_agent.records import trace
+from okf_agent.records import left_behind, trace
 from okf_agent.run import Limits, Question, Run
 from okf_agent.tools import Context, Queries
 from okf_compiler.bundle import bundle_hash
@@ -106,8 +106,8 @@ class Workspace:
         self._local_base: str | None = None
 
     def __enter__(self) -> Workspace:
-        trace.close_dead_runs(self.config.runs)
-        trace.delete_old_steps(self.config.runs, self.config.trace.keep_days)
+        left_behind.close_dead_runs(self.config.runs)
+        left_behind.delete_old_steps(self.config.runs, self.config.trace.keep_days)
         return self
 
     def __exit__(self, *_: object) -> None:

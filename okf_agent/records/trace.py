@@ -1,8 +1,8 @@
 """The record of a run: its events as they happen, and one whole line in runs.jsonl, whatever happens.
 
 `runs/steps/<run_id>.jsonl` holds every event. While a run lives it holds the lock of `<run_id>.lock`; a lock file
-that nobody holds is of a run that died, and the next start writes its line, as `interrupted`. The line of a run
-is written to its steps file first and to runs.jsonl after, so that none is lost and none comes twice.
+that nobody holds is of a run that died, and the next start writes its line, as `interrupted` (left_behind.py). The line
+of a run is written to its steps file first and to runs.jsonl after, so that none is lost and none comes twice.
 """
 
 from __future__ import annotations
@@ -31,18 +31,13 @@ from okf_agent.events import (
     StopReason,
     ToolFinished,
     Writing,
-    event_from_json,
     event_to_json,
 )
 from okf_agent.models.errors import redact
 from okf_agent.records.json_lines import (
     RECORD,
     append_line,
-    cut_torn_line,
     open_private,
-    parse_line,
-    raw_lines,
-    read_lines,
     unwritten,
     write_line,
 )
@@ -50,8 +45,6 @@ from okf_agent.run import Run, Tally
 from okf_compiler.errors import UserError
 
 RUNS_FILE = "runs.jsonl"
-BEGINNING_SECONDS = 60
-"""How old a lock without a steps file may be; an older one is of a run that died before its first word."""
 SAMPLE_CHARS = 500
 """Of a tool result that `trace.rows: sample` keeps."""
 SAMPLE_ROWS = 5
@@ -124,7 +117,7 @@ class Recorder:
             self._lock = FileLock(self.steps.with_suffix(".lock"), timeout=5, mode=0o600)
             self._lock.acquire()
             self._file = open_private(self.steps)
-            _write_event(self._file, {"event": "Started", **asdict(header)})
+            write_event(self._file, {"event": "Started", **asdict(header)})
         except (OSError, Timeout) as error:
             raise unwritten(RECORD, self.steps, error) from None
 
@@ -183,7 +176,7 @@ class Recorder:
     def _try_write(self, data: Mapping[str, Any]) -> None:
         if self.lost is None:
             try:
-                _write_event(self._file, data)
+                write_event(self._file, data)
             except OSError as error:
                 self.lost = error
 
@@ -210,7 +203,7 @@ class Recorder:
         return f"{kept}\n{note}" if kept else note
 
 
-def _write_event(file: int, event: Mapping[str, Any]) -> None:
+def write_event(file: int, event: Mapping[str, Any]) -> None:
     """Write a line of a steps file, with the time of now; raises as `write_line`."""
     write_line(file, {"at": round(time.time(), 3), **event})
 
@@ -227,86 +220,3 @@ def record(header: Header, run: Run) -> dict[str, Any]:
         "seconds": round(run.seconds, 6),
         "answer": answer,
     }
-
-
-def close_dead_runs(runs: Path) -> list[str]:
-    """Write the line of every run that died without one; gives their ids. Runs that live are left alone."""
-    closed = []
-    for lock_file in sorted((runs / "steps").glob("*.lock")):
-        lock = FileLock(lock_file, timeout=0, mode=0o600)
-        try:
-            touched = lock_file.stat().st_mtime  # taking the lock touches it
-            lock.acquire()
-        except (Timeout, OSError):
-            continue
-        steps = lock_file.with_suffix(".jsonl")
-        try:
-            if not steps.exists() and time.time() - touched < BEGINNING_SECONDS:
-                continue  # a run that is just about to begin
-            if steps.exists() and _close_dead(runs, steps):
-                closed.append(lock_file.stem)
-        finally:
-            lock.release()
-        lock_file.unlink(missing_ok=True)
-    return closed
-
-
-def delete_old_steps(runs: Path, days: float) -> None:
-    """Delete the steps files that are older than `days`; 0 keeps all."""
-    oldest = time.time() - days * 86_400
-    for file in (runs / "steps").glob("*.jsonl") if days else ():
-        try:
-            if file.stat().st_mtime < oldest and not file.with_suffix(".lock").exists():
-                file.unlink()
-        except OSError:
-            continue  # gone, or not ours to delete
-
-
-def _close_dead(runs: Path, steps: Path) -> bool:
-    """Write the line of the dead run of a steps file, unless it has one; whether it had none.
-
-    Raises:
-        UserError: it cannot be written; the next start tries again.
-    """
-    entries = [*read_lines(steps)]
-    ends = (e.get("record") for e in entries if e.get("event") == "Finished")
-    finished = next((end for end in ends if isinstance(end, dict) and "run_id" in end), None)
-    line = finished or _record_of_dead(entries)
-    if line is None or _has_line(runs / RUNS_FILE, line["run_id"]):
-        return False
-    if finished is None:
-        try:
-            file = open_private(steps)
-            try:
-                cut_torn_line(file)
-                _write_event(file, {"event": "Finished", "record": line})
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise unwritten(RECORD, steps, error) from None
-    append_line(runs / RUNS_FILE, line)
-    return True
-
-
-def _record_of_dead(entries: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The record of a run from what its steps file has; None if it died before its first line was whole."""
-    if not entries or entries[0].get("event") != "Started":
-        return None
-    values = {name: value for name, value in entries[0].items() if name in Header.__dataclass_fields__}
-    tally = Tally()
-    for entry in entries[1:]:
-        if entry.get("event") == "Prepared":
-            values |= {name: value for name, value in entry.items() if name in values}
-        elif event := event_from_json(entry):
-            tally.add(event)
-    at = [float(entry["at"]) for entry in entries if isinstance(entry.get("at"), int | float)] or [0.0]
-    try:
-        header = Header(**values)
-    except TypeError:  # of a version that kept less
-        return None
-    return record(header, Run("interrupted", tally, seconds=max(0.0, at[-1] - at[0])))
-
-
-def _has_line(path: Path, run_id: str) -> bool:
-    found = (parse_line(line) for line in raw_lines(path) if run_id.encode() in line)
-    return any(data is not None and data.get("run_id") == run_id for data in found)

@@ -25,7 +25,8 @@ from okf_agent.events import (
     ToolFinished,
     Usage,
 )
-from okf_agent.records.trace import RUNS_FILE, Header, Recorder, close_dead_runs
+from okf_agent.records.left_behind import close_dead_runs
+from okf_agent.records.trace import RUNS_FILE, Header, Recorder
 from okf_agent.run import Run, Tally
 
 SCHEMA = json.loads(files("okf_agent.records").joinpath("record.schema.json").read_text(encoding="utf-8"))

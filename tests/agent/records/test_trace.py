@@ -28,7 +28,8 @@ from okf_agent.events import (
     Usage,
 )
 from okf_agent.records.json_lines import append_line, read_lines
-from okf_agent.records.trace import RUNS_FILE, Header, Recorder, close_dead_runs, delete_old_steps
+from okf_agent.records.left_behind import close_dead_runs, delete_old_steps
+from okf_agent.records.trace import RUNS_FILE, Header, Recorder
 from okf_agent.run import Run
 from okf_compiler.errors import UserError
 
