@@ -253,7 +253,7 @@ def _say_end(evaluation: Evaluation, stopped: str, planned: Planned, say: Say) -
         tasks = f"{count(len(failing), 'task')}, which {'counts' if len(failing) == 1 else 'count'}"
         say("\n".join([f"Gold fails in {tasks} neither as right nor as wrong:", *shown, *more]))
     if planned.wanted.budget is not None and evaluation.spent()[0] > planned.wanted.budget:
-        say(f"That is more than the budget of ${planned.wanted.budget:g}: some were asked before any cost was known.")
+        say(f"That is more than the budget of ${planned.wanted.budget:g}: a question cost more than those before it.")
     say(f"Done: {evaluation.folder}. Its report: okf-agent eval report {evaluation.name}")
     return 0
 

@@ -147,27 +147,32 @@ class Runner:
         return (job for job in wanted if job.key not in over)
 
     def _loop(self, todo: Iterator[Job], budget: Budget, scorers: ThreadPoolExecutor) -> None:
-        more = True
+        job = next(todo, None)
         while True:
-            while more and not self._stop and self._room():
-                job = next(todo, None)
-                if job is None:
-                    more = False
-                elif budget.usd is not None and self.state.unknown_cost:
+            while job is not None and not self._stop and self._room() and not self._must_wait(job, budget):
+                if budget.usd is not None and self.state.unknown_cost:
                     self._stop = "unknown price"
                 elif budget.reached(self.state.spent, self._coming(job)):
                     self._stop = "budget"
                 else:
                     self._asked[self.workers.executor.submit(self.perform, job)] = job
+                    job = next(todo, None)
             if not self._asked and not self._scoring:
                 return
-            under_way: list[Future[Any]] = [*self._asked, *self._scoring]
-            wait(under_way, GLANCE, FIRST_COMPLETED)
-            for asked in [future for future in self._asked if future.done()]:
-                self._keep(asked, scorers)
-            for scored in [future for future in self._scoring if future.done()]:
-                self._keep_score(scored)
+            out: list[Future[Any]] = [*self._asked, *self._scoring]
+            done, _ = wait(out, GLANCE, FIRST_COMPLETED)
+            for future in done:
+                if future in self._asked:
+                    self._keep(future, scorers)
+                else:
+                    self._keep_score(future)
             self.display.update()
+
+    def _must_wait(self, job: Job, budget: Budget) -> bool:
+        """Whether a budget has to know what the first question of a cell cost before its second one is asked."""
+        name = job.cell.name
+        under_way = any(each.cell.name == name for each in self._asked.values())
+        return budget.usd is not None and name not in self._costs and under_way
 
     def _coming(self, job: Job) -> float:
         """Dollars of the runs under way and of one more."""

@@ -186,6 +186,12 @@ def test_a_budget_ends_it_and_a_larger_one_goes_on(lab: Lab) -> None:
     assert len(lab.lines("cheap")) == 12
 
 
+def test_a_budget_is_passed_by_the_first_question_of_a_cell_at_most(lab: Lab) -> None:
+    arguments = ("--suite", "many.jsonl", "--cells", "pack", "--name", "first", "--workers", "4")
+    assert lab.run(*arguments, "--budget", "0.05")[0] == 1
+    assert len(lab.lines("first")) == 1
+
+
 def test_a_budget_that_was_passed_is_named(lab: Lab) -> None:
     few = ("--suite", "many.jsonl", "--cells", "pack", "--limit", "1", "--name", "passed", "--budget", "0.000001")
     status, said = lab.run(*few)
