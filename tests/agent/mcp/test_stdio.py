@@ -184,7 +184,7 @@ def test_a_cancel_between_garbage_still_stops_its_query(shop: Workspace) -> None
         wait_until(shop.queries, "the query runs")
         for line in garbage:
             client.process.stdin.write(line + "\n")
-        for wrong in ({"requestId": 99}, {"requestId": "1"}, {"requestId": [1]}, {}):
+        for wrong in ({"requestId": 99}, {"requestId": "one"}, {"requestId": [1]}, {}):  # the SDK takes "1" for 1
             client.send("notifications/cancelled", wrong)
         client.process.stdin.flush()
         client.send("ping", {}, 2)
