@@ -70,7 +70,7 @@ def commands(context: click.Context, /, **options: Any) -> None:
 @click.argument("question", required=False)
 @click.option("--task", metavar="ID", shell_complete=complete("tasks"), help="Ask the question of this task.")
 @question_options
-@click.option("--compare", is_flag=True, help="Ask with the bundle and with the documents pasted; show both.")
+@click.option("--compare", is_flag=True, help="Ask a second time, with the documents pasted; show both.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the answer alone.")
 @json_option
 @click.option("--format", type=click.Choice(FORMATS), help="Print the rows alone, all of them, in this format.")
