@@ -142,7 +142,7 @@ class McpSection(Section):
     rows_per_hour: Positive = 100_000
     """Rows that `run_sql` shows."""
     seconds_per_hour: Seconds = 3600
-    """Seconds of queries, and of questions asked with `ask`."""
+    """Seconds of calls, those under way included."""
     tokens: dict[str, TokenSection] = {}  # noqa: RUF012 - pydantic copies it
     """What tokens may see, by their names in `OKF_MCP_TOKENS` or the file of `--tokens`."""
 
