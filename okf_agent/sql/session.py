@@ -90,8 +90,9 @@ class Session(psycopg.Connection[Any]):
     """Something was called that DISCARD ALL may not undo: the session must not be used again."""
     foreign: frozenset[str] = frozenset()
     """Names of functions the role may call that are not PostgreSQL's own."""
-    implied: frozenset[str] = frozenset()
-    """Names and operators that run one of them, with its owner's rights, without a call to be seen."""
+    implied: frozenset[tuple[str, str, str]] = frozenset()
+    """Names and operators that run one of them, with its owner's rights, without a call to be seen; and its schema and
+    name."""
     search_path: str = ""
     """Where names without a schema are looked up, as SET takes it; "" where the role's own path is enough."""
 
@@ -167,14 +168,15 @@ WITH people AS (
     JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND d.objid = c.oid
         AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
 )
-SELECT 'timeout', setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'
+SELECT 'timeout', setting, '', '' FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'
 UNION ALL
-SELECT 'foreign', proname FROM people p
+SELECT 'foreign', proname, '', '' FROM people p
 WHERE prosecdef OR NOT EXISTS (SELECT FROM pg_catalog.pg_proc o
     WHERE o.proname = p.proname AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)
 UNION ALL
-SELECT 'implied', name FROM implied
-WHERE EXISTS (SELECT FROM people WHERE prosecdef) AND function IN (SELECT oid FROM people WHERE prosecdef)"""
+SELECT 'implied', i.name, n.nspname, p.proname FROM implied i JOIN people p ON p.oid = i.function
+JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+WHERE EXISTS (SELECT FROM people WHERE prosecdef) AND p.prosecdef"""
 """The role's time limit; what it may call that people or extensions brought, those with the name of a function of
 PostgreSQL's only where they act as their owner; and what else runs one that does: a name after a dot, an operator, a
 type with a cast or a check. An implicit cast runs one unseen."""
@@ -216,12 +218,10 @@ def open_session(params: Mapping[str, Any], dbname: str, watch: Watch | None = N
     session.watch = watch
     try:
         session.opened = time.monotonic()
-        found: dict[str, set[str]] = {}
-        for kind, name in session.execute(FACTS):
-            found.setdefault(kind, set()).add(name)
-        session.server_timeout_ms = int(found["timeout"].pop())
-        session.foreign = frozenset(found.get("foreign", ()))
-        session.implied = frozenset(found.get("implied", ()))
+        found = session.execute(FACTS).fetchall()
+        session.server_timeout_ms = next(int(value) for kind, value, *_ in found if kind == "timeout")
+        session.foreign = frozenset(name for kind, name, *_ in found if kind == "foreign")
+        session.implied = frozenset((name, schema, run) for kind, name, schema, run in found if kind == "implied")
         session.search_path = _search_path(session)
     except BaseException:
         session.close()

@@ -89,10 +89,9 @@ def refuse_functions(sql: str, foreign: Collection[str], allowed: Collection[str
     Raises:
         SqlTextError: names the function.
     """
-    may = [(schema, name) for schema, _, name in (entry.lower().rpartition(".") for entry in allowed)]
     brought = False
     for schema, name in _called(sql):
-        if any(name == own and (not schema or where in ("", schema)) for where, own in may):
+        if _may(schema, name, allowed):
             brought = True
         elif DENIED_FUNCTION.fullmatch(name):
             raise SqlTextError(f"The function {name}() does more than read tables. {NEVER}", never=True)
@@ -105,24 +104,32 @@ def refuse_functions(sql: str, foreign: Collection[str], allowed: Collection[str
     return brought
 
 
-def refuse_implied(sql: str, implied: Collection[str], allowed: Collection[str]) -> None:
+def refuse_implied(sql: str, implied: Collection[tuple[str, str, str]], allowed: Collection[str]) -> None:
     """Refuse names and operators that run a function of people's with its owner's rights; `allowed` as above.
+
+    `implied` are such a name, and the schema and name of the function that it runs.
 
     Raises:
         SqlTextError: names the first.
     """
-    implied = {*implied} - {name.rsplit(".", 1)[-1].lower() for name in allowed}
-    if not implied:
+    acting = {name for name, schema, function in implied if not _may(schema, function.lower(), allowed)}
+    if not acting:
         return
     said = {token.name for token in tokens(sql) if token.name}
     signs = _OPERATOR.findall("".join(token.text if token.kind == "other" else " " for token in tokens(sql)))
-    for name in sorted(implied):
+    for name in sorted(acting):
         if name in said or any(name in sign for sign in signs):
             raise SqlTextError(
                 f"{name} runs a function with its owner's rights, which this role has not. Write what it does as a "
                 "query.",
                 never=True,
             )
+
+
+def _may(schema: str, name: str, allowed: Collection[str]) -> bool:
+    """Whether a function may be called: allowed with a schema is allowed in it alone; a call may name none."""
+    entries = [entry.lower().rpartition(".") for entry in allowed]
+    return any(name == own and (not schema or where in ("", schema)) for where, _, own in entries)
 
 
 def _refuse_characters(sql: str) -> None:

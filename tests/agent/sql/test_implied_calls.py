@@ -30,12 +30,17 @@ CREATE FUNCTION told(pair) RETURNS text LANGUAGE sql SECURITY DEFINER AS 'SELECT
 CREATE CAST (pair AS text) WITH FUNCTION told(pair);
 CREATE FUNCTION waved(shops, int) RETURNS text LANGUAGE sql SECURITY DEFINER AS 'SELECT word FROM closed.vault';
 CREATE OPERATOR ~~~ (LEFTARG = shops, RIGHTARG = int, FUNCTION = waved);
+CREATE SCHEMA other; GRANT USAGE ON SCHEMA other TO walker;
+CREATE FUNCTION other.fine(shops, int) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$ SELECT 'fine' $$;
+CREATE OPERATOR <~> (LEFTARG = shops, RIGHTARG = int, FUNCTION = other.fine);
+CREATE FUNCTION elsewhere(shops) RETURNS text LANGUAGE sql SECURITY DEFINER AS 'SELECT word FROM closed.vault';
 CREATE FUNCTION status(shops) RETURNS text LANGUAGE sql AS $$ SELECT 'its own rights only' $$;
 GRANT SELECT ON shops TO walker;
 """
 REFUSED = {
     "after a dot": "SELECT s.leak FROM shops s",
     "after a bracket": 'SELECT (s)."leak" FROM shops s',
+    "allowed in another schema": "SELECT s.elsewhere FROM shops s",
     "a check": "SELECT 'x'::spill",
     "a cast": "SELECT row(1)::pair::text",
     "an operator": "SELECT s ~~~1 FROM shops s",
@@ -50,6 +55,7 @@ RUN = {
     "SELECT pg_catalog.lower(name) FROM shops": ("äpfel",),
     "SELECT upper(name), 'leak ~~~' FROM shops -- s.leak": ("ÄPFEL", "leak ~~~"),
     "SELECT s.allowed, allowed(s) FROM shops s": ("fine", "fine"),
+    "SELECT s <~> 1 FROM shops s": ("fine",),
     "SELECT E'a'\n'\\'b', 'leaks()'": ("a'b", "leaks()"),
 }
 
@@ -58,7 +64,9 @@ RUN = {
 def database(postgres: Server) -> Iterator[Database]:
     with (
         made(postgres, "implied", SCRIPT, "walker") as params,
-        Database(params, "implied", DatabaseSection(allow_functions=("allowed",))) as opened,
+        Database(
+            params, "implied", DatabaseSection(allow_functions=("allowed", "other.fine", "other.elsewhere"))
+        ) as opened,
     ):
         yield opened
 
