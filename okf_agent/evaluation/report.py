@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from okf_agent.evaluation import figures, plots
+from okf_agent.evaluation.extra import need
 from okf_agent.evaluation.figures import CellFigures, Explains, Scored
 from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.shown_steps import MOST_CHARS, Step, shortened, steps_of
@@ -225,13 +225,7 @@ def _environment() -> Environment:
     Raises:
         UserError: what it takes, or what its plots take, is not installed.
     """
-    # jinja2 comes with other packages too, so one may be here without the other.
-    if missing := [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]:
-        raise UserError(
-            f"A report needs {' and '.join(missing)}, which the extra `eval` brings: "
-            "pip install 'okf-sql-agent[eval]' (in a checkout: uv sync --extra eval).",
-            status=2,
-        )
+    need("A report", "jinja2", "matplotlib")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

@@ -12,6 +12,8 @@ from functools import lru_cache
 from math import comb, sqrt
 from statistics import NormalDist
 
+from okf_agent.evaluation.extra import need
+
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 BOOTSTRAP_SEED = 240
@@ -82,12 +84,14 @@ def paired_difference(
 
     Raises:
         ValueError: the three are not of one length.
+        UserError: numpy is not installed.
     """
     differences = [y - x for x, y in zip(a, b, strict=True)]
     if len(clusters) != len(differences):
         raise ValueError("a cluster for every task is needed")
     if not differences:
         return Interval(0.0, 0.0, 0.0, 0)
+    need("An interval of a difference", "numpy")
     import numpy as np
 
     names = clusters if len(set(clusters)) > 1 else [str(i) for i in range(len(clusters))]

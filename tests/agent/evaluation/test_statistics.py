@@ -1,5 +1,7 @@
 """Figures against published tables and values that were worked out by hand."""
 
+import importlib.util
+
 import pytest
 
 from okf_agent.evaluation.statistics import (
@@ -10,6 +12,7 @@ from okf_agent.evaluation.statistics import (
     stability,
     wilson,
 )
+from okf_compiler.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -116,3 +119,10 @@ def test_a_pair_needs_both_and_a_database() -> None:
         paired_difference([1], [1, 0], ["x", "y"])
     with pytest.raises(ValueError):
         paired_difference([1, 1], [1, 0], ["x"])
+
+
+def test_a_difference_without_numpy_says_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "numpy" else here(name))
+    with pytest.raises(UserError, match="needs numpy, which the extra `eval` brings"):
+        paired_difference([0, 1], [1, 1], ["x", "y"])
