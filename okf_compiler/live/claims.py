@@ -24,7 +24,7 @@ _OPEN = re.compile(
     r"possible\s+values\s+might\s+include|common\s+values\s+are)\s*:?\s*",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"\s*(?:,|;|/|\bor\b|\band\b|,\s*(?:or|and)\b)*\s*(?:'((?:[^']|'(?=\w))+)'|\"([^\"]+)\")")
+_QUOTED = re.compile(r"\s*+(?:,\s*+(?:or|and)\b|,|;|/|\bor\b|\band\b)*+\s*+(?:'((?:[^']|'(?=\w))+)'|\"([^\"]+)\")")
 _UNFINISHED = re.compile(r"\betc\b|\.\.\.|…|\bothers?\s*$", re.IGNORECASE)
 _NUMBER = r"[-−]?\d+(?:\.\d+)?"
 _RANGES = (

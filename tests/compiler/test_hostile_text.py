@@ -17,6 +17,7 @@ from okf_compiler.console import without_passwords
 from okf_compiler.linking import rule_names
 from okf_compiler.live.claims import claims, listed_values
 from okf_compiler.readers import dbt, dbt_project, dictionary
+from okf_compiler.type_cell import parse_type
 
 CHARACTERS = 8_000
 SECONDS = 0.04
@@ -47,7 +48,11 @@ UNITS = (
 )
 
 
-AT_A_PLACE = {"okf_compiler.linking.stated._AFTER_FORMULA"}
+AT_A_PLACE = {
+    "okf_compiler.linking.stated._AFTER_FORMULA",
+    "okf_compiler.live.claims._QUOTED",
+    "okf_compiler.type_cell._LABELS",
+}
 """Only matched at a given place, so that no search for one begins anywhere else."""
 
 
@@ -107,6 +112,9 @@ def test_no_pattern_goes_over_the_rest_from_each_place() -> None:
         (claims, "possible values: " + "'a', " * 20_000),
         (claims, "FK to a " * 12_000),
         (listed_values, "a, " * 33_000),
+        (listed_values, "'a'" + " " * 100_000 + "b"),
+        (listed_values, "'a'" + ", " * 50_000 + "b"),
+        (parse_type, "mood, one of '" + "a', " * 25_000),
     ],
 )
 def test_a_hundred_thousand_characters_are_read_in_time(read: Callable[[str], object], text: str) -> None:
