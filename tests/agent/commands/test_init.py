@@ -327,7 +327,7 @@ def test_pagila_and_northwind(gym: Gym, postgres15: Server, test_data: Path) -> 
     root = gym.workspace("samples", CONFIG.replace("gym_reader", "gym_agent"))
     said: dict[str, str] = {}
     for name, dump in (("pagila", "neon/pagila.sql"), ("northwind", "northwind/northwind.sql")):
-        loaded(postgres15, name, test_data / "samples" / dump, gym.folder)
+        loaded(postgres15, name, test_data / "samples" / dump)
         result = gym.init(root, "--yes", "--no-question", "--from", gym.url(dbname=name))
         assert result.returncode == 0, result.stderr
         said[name] = result.stdout

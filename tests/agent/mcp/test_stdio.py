@@ -153,6 +153,11 @@ def test_a_client_that_takes_no_answers_is_left(shop: Workspace) -> None:
         client.hello()
         for number in range(1, 61):
             client.call("run_sql", {"sql": "SELECT repeat('x', 1000) FROM generate_series(1, 20)"}, number)
+        steps = shop.root / "runs" / "steps"
+        wait_until(
+            lambda: sum(f.read_text(encoding="utf-8").count("ToolFinished") for f in steps.glob("*.jsonl")) > 10,
+            "there are more answers than a pipe holds",
+        )
         assert client.process.stdin
         client.process.stdin.close()
         assert client.process.wait(60) == 1
