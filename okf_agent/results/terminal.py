@@ -24,7 +24,7 @@ from okf_agent.events import (
     ToolStarted,
 )
 from okf_agent.results.answers import ENDS
-from okf_agent.wording import count, dollars
+from okf_agent.wording import count, dollars, from_here
 from okf_compiler.inert import inert, inert_lines
 
 PIPE_WIDTH = 200
@@ -162,7 +162,7 @@ def summary(outcome: Outcome, model: str) -> str:
             dollars(tally.cost_usd),
             count(tally.sql_errors, "SQL error"),
             f"{run.seconds:.1f} s",
-            str(outcome.record),
+            from_here(outcome.record),
         ]
     )
 

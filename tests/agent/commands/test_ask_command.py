@@ -23,6 +23,7 @@ def test_the_question_comes_from_standard_input(workspace: Workspace) -> None:
     for arguments in (["ask", "-"], ["ask"]):
         result = workspace.agent(*arguments, script=ACTIVE[3:], typed="\ufeffHow many\ncustomers?\n")
         assert result.returncode == 0, result.stderr
+        assert result.stderr.endswith(" · runs/runs.jsonl\n")
         assert workspace.records()[-1]["question"] == "How many\ncustomers?"
     empty = workspace.agent("ask", "-", script=[], typed=" \n")
     assert (empty.returncode, "standard input" in empty.stderr) == (2, True)
