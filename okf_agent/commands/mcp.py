@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import sys
 from dataclasses import dataclass
@@ -58,7 +57,7 @@ def mcp(**options: Any) -> None:
 
     Exit status: 2 for a wrong call or configuration, and where the extra `mcp` is not installed.
     """
-    from okf_compiler.errors import UserError
+    from okf_agent.extras import need
 
     wanted = McpOptions(**options)
     if wanted.http is None and (wanted.stateless or wanted.tokens):
@@ -71,13 +70,7 @@ def mcp(**options: Any) -> None:
         say(f"For {place(wanted.print_config)}")
         click.echo(text(wanted.print_config, way))
         return
-    missing = [name for name in ("mcp", "uvicorn") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UserError(
-            f"`okf-agent mcp` needs {' and '.join(missing)}, which the extra `mcp` brings: "
-            "pip install 'okf-sql-agent[mcp]' (in a checkout: uv sync --extra mcp).",
-            status=2,
-        )
+    need("`okf-agent mcp`", "mcp", "mcp", "uvicorn")
     _serve(config, wanted, _cell(config, wanted.model, wanted.with_ask))
 
 

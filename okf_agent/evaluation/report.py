@@ -10,7 +10,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from okf_agent.evaluation import figures, plots
-from okf_agent.evaluation.extra import need
 from okf_agent.evaluation.figures import CellFigures, Explains, Scored
 from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.shown_steps import MOST_CHARS, Step, shortened, steps_of
@@ -28,6 +27,7 @@ from okf_agent.evaluation.wording import (
     short,
     when,
 )
+from okf_agent.extras import need
 from okf_agent.wording import dollars
 from okf_compiler.errors import UserError
 from okf_compiler.whole_file import write_whole
@@ -225,7 +225,7 @@ def _environment() -> Environment:
     Raises:
         UserError: what it takes, or what its plots take, is not installed.
     """
-    need("A report", "jinja2", "matplotlib")
+    need("A report", "eval", "jinja2", "matplotlib")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

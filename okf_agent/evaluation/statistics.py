@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import comb, sqrt
 from statistics import NormalDist
 
-from okf_agent.evaluation.extra import need
+from okf_agent.extras import need
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -91,7 +91,7 @@ def paired_difference(
         raise ValueError("a cluster for every task is needed")
     if not differences:
         return Interval(0.0, 0.0, 0.0, 0)
-    need("An interval of a difference", "numpy")
+    need("An interval of a difference", "eval", "numpy")
     import numpy as np
 
     names = clusters if len(set(clusters)) > 1 else [str(i) for i in range(len(clusters))]

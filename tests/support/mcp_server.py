@@ -17,6 +17,7 @@ import httpx2
 import mcp_types as types
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import BaseModel
 
 from okf_agent.ask import Workspace as Shared
 from okf_agent.cell import Cell
@@ -154,3 +155,14 @@ def add_store(workspace: Workspace) -> None:
 def steps(root: Path, run_id: str) -> list[dict[str, Any]]:
     text = (root / "runs" / "steps" / f"{run_id}.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
+
+
+def texts(data: Any) -> list[str]:
+    """Every string in an answer."""
+    if isinstance(data, BaseModel):
+        data = data.model_dump(by_alias=True, exclude_none=True, mode="json")
+    if isinstance(data, dict):
+        data = [*data.values()]
+    if isinstance(data, list):
+        return [text for each in data for text in texts(each)]
+    return [data] if isinstance(data, str) else []

@@ -10,9 +10,8 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
-from pydantic import BaseModel
 from support.endpoint import Endpoint
-from support.mcp_server import SECRETS, Running, add_store, client, configured, over_http, run
+from support.mcp_server import SECRETS, Running, add_store, client, configured, over_http, run, texts
 from support.workspace import ACTIVE, Workspace
 
 from okf_agent.cell import Cell
@@ -93,7 +92,7 @@ def test_what_a_token_does_not_see_does_not_exist_for_it(guarded: Running, mode:
         async with client(guarded.url, SECRETS["bob"], mode) as bob:
             answers = [bob.instructions, *[await answer async for answer in _attacks(bob)]]
             for answer in answers:
-                assert not [text for text in _texts(answer) if HIDDEN in text.lower()], answer
+                assert not [text for text in texts(answer) if HIDDEN in text.lower()], answer
             assert len(answers) > 200
             assert await _completed(bob, "database", "", {}) == ["store"]
 
@@ -109,7 +108,7 @@ def test_who_may_see_it_is_shown_it_on_each_of_these_ways(guarded: Running) -> N
             given.append(await alice.read_resource("okf://shop/knowledge/zanzibar-rule.md"))
             given.append(await alice.get_prompt("explain_rule", {"rule": "Zanzibar Rule", "database": "shop"}))
             for answer in given:
-                assert [text for text in _texts(answer) if HIDDEN in text.lower()], answer
+                assert [text for text in texts(answer) if HIDDEN in text.lower()], answer
             assert await _completed(alice, "rule", "quag", {"database": "shop"}) == ["Quagga Fees"]
 
     run(talk)
@@ -172,14 +171,3 @@ async def _completed(asking: Client, argument: str, typed: str, chosen: dict[str
         ref = types.ResourceTemplateReference(uri=template)
     found = await asking.complete(ref, {"name": argument, "value": typed}, context_arguments=chosen or None)
     return found.completion.values
-
-
-def _texts(data: Any) -> list[str]:
-    """Every string in an answer."""
-    if isinstance(data, BaseModel):
-        data = data.model_dump(by_alias=True, exclude_none=True, mode="json")
-    if isinstance(data, dict):
-        data = [*data.values()]
-    if isinstance(data, list):
-        return [text for each in data for text in _texts(each)]
-    return [data] if isinstance(data, str) else []

@@ -14,9 +14,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
-from pydantic import BaseModel
 from support.endpoint import Endpoint
-from support.mcp_server import ENDLESS, INFO, add_store, configured, run, service, steps, wait_until
+from support.mcp_server import ENDLESS, INFO, add_store, configured, run, service, steps, texts, wait_until
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
 
 from okf_agent.cell import Cell
@@ -226,7 +225,7 @@ def test_what_files_say_stays_content_on_every_way_out(shop: Workspace, tmp_path
                 }
 
         for way, answer in run(talk).items():
-            said = _texts(answer)
+            said = texts(answer)
             assert any("poison" in text.lower() for text in said), way
             assert not [(way, text) for text in said for mark in MARKS if mark in text]
 
@@ -235,17 +234,6 @@ async def _refusal(client: Client, address: str) -> str:
     with pytest.raises(MCPError) as caught:
         await client.read_resource(address)
     return str(caught.value)
-
-
-def _texts(data: Any) -> list[str]:
-    """Every string in an answer."""
-    if isinstance(data, BaseModel):
-        data = data.model_dump(by_alias=True, exclude_none=True, mode="json")
-    if isinstance(data, dict):
-        data = [*data.values()]
-    if isinstance(data, list):
-        return [text for each in data for text in _texts(each)]
-    return [data] if isinstance(data, str) else []
 
 
 def test_long_lists_come_in_pages(shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
