@@ -6,81 +6,19 @@ import importlib.util
 import json
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
 from support.command import SCRIPTS, run_inside
 from support.endpoint import Endpoint, error
+from support.mcp_lines import started
 from support.mcp_server import ENDLESS, INFO, run, wait_until
 from support.workspace import SQL, Workspace
 
 from okf_agent.tools import Context, read_file
-
-HELLO = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "lines", "version": "0"},
-}
-
-
-class Lines:
-    """A client that writes lines by hand, and keeps what comes back."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.seen: list[dict[str, Any]] = []
-
-    def send(self, method: str, params: dict[str, Any], id: int | None = None) -> None:
-        message = {"jsonrpc": "2.0", "method": method, "params": params} | ({} if id is None else {"id": id})
-        assert self.process.stdin
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
-
-    def answer(self, id: int) -> dict[str, Any]:
-        """What answers a request; every line before it has to be of the protocol too."""
-        assert self.process.stdout and self.process.stderr
-        while True:
-            line = self.process.stdout.readline()
-            assert line, self.process.stderr.read()
-            message = json.loads(line)
-            assert message["jsonrpc"] == "2.0"
-            self.seen.append(message)
-            if message.get("id") == id:
-                return message
-
-    def hello(self) -> None:
-        self.send("initialize", HELLO, 0)
-        self.answer(0)
-        self.send("notifications/initialized", {})
-
-    def call(self, name: str, arguments: dict[str, Any], id: int) -> None:
-        self.send("tools/call", {"name": name, "arguments": arguments}, id)
-
-
-@contextmanager
-def started(shop: Workspace) -> Iterator[Lines]:
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [str(SCRIPTS / "okf-agent"), "mcp", "--db", "shop"],
-        cwd=shop.root,
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        encoding="utf-8",
-    )
-    try:
-        yield Lines(process)
-    finally:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            with suppress(OSError):  # what was not sent to a process that is gone
-                stream.close()  # type: ignore[union-attr]
 
 
 def test_the_sdk_s_client_does_the_whole_way(shop: Workspace) -> None:
