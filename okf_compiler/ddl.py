@@ -115,7 +115,7 @@ def _parse(tokens: list[Token], sql: str) -> exp.Schema | None:
     """What sqlglot makes of a CREATE TABLE; None if it cannot."""
     try:
         tree = _POSTGRES.parser().parse(tokens, sql)[0]
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         return None
     if isinstance(tree, exp.Create) and isinstance(tree.this, exp.Schema):
         return tree.this

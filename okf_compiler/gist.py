@@ -91,9 +91,10 @@ def phrase(meaning: str) -> str:
     rest = _ARTICLE.sub("", _VERB.sub("", rest))
     cut = _END.search(rest, 1)
     words = (rest[: cut.start()] if cut else rest).strip(" '\"").split(" ")
-    if len(" ".join(words)) > _PHRASE_CHARS:
-        while len(words) > 1 and (len(" ".join(words)) > _PHRASE_CHARS or _OPEN_ENDED.fullmatch(words[-1])):
-            words.pop()
+    length = len(" ".join(words))
+    if length > _PHRASE_CHARS:
+        while len(words) > 1 and (length > _PHRASE_CHARS or _OPEN_ENDED.fullmatch(words[-1])):
+            length -= len(words.pop()) + 1
     text = " ".join(words)
     return text[0].lower() + text[1:] if text[1:2].islower() else text
 

@@ -71,7 +71,7 @@ def build(folder: str, concepts: Iterable[Concept], limit: int) -> Tree:
     """The index of a folder ("" for the root) over these concepts, no text of it longer than `limit` bytes."""
     entries = sorted((_entry(c, folder) for c in concepts), key=lambda e: (e.kind, e.area, e.topic, e.title.casefold()))
     smaller: dict[str, str] = {}
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     levels = 1
     # A listing that fits needs no topics: it is in order of titles.
     by_title = sorted(entries, key=lambda e: (e.kind, e.title.casefold(), e.line))
@@ -193,7 +193,7 @@ def _chunks(entries: Sequence[Entry], room: int) -> Iterable[list[Entry]]:
     yield chunk
 
 
-def _group(folder: str, entries: list[Entry], taken: set[str], smaller: dict[str, str]) -> Entry:
+def _group(folder: str, entries: list[Entry], taken: dict[str, int], smaller: dict[str, str]) -> Entry:
     """One entry for a smaller index with these entries, whose text joins `smaller`."""
     first, last = entries[0], entries[-1].last
     kinds: Counter[str] = Counter()
@@ -202,10 +202,12 @@ def _group(folder: str, entries: list[Entry], taken: set[str], smaller: dict[str
     kind = first.kind if all(e.kind == first.kind for e in entries) else MIXED
     name = _cut(_name(first, last), _NAME_CHARS)
     base = slug(name.replace("…", " ")) or "more"
+    unnumbered = path = f"{CONTENTS}/{base}"
     number = 1
-    while (path := f"{CONTENTS}/{base}{f'-{number}' if number > 1 else ''}") in taken:
-        number += 1
-    taken.add(path)
+    while path in taken:
+        number = taken[unnumbered] = taken[unnumbered] + 1
+        path = f"{unnumbered}-{number}"
+    taken[path] = 1
     path = f"{folder}/{path}/index.md".lstrip("/")
     smaller[path] = _render(entries)
     described = f"{counted(kinds)}: {_topics(entries)}"

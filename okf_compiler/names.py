@@ -14,6 +14,8 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "
 _LONGEST = 150
 """Bytes of a file name before `.md`; file systems stop at 255."""
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
+_DEEPEST = 20
+"""Brackets inside one another that are dropped from a name; each depth is one more pass over it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Ids:
 
 def assign(database: Database) -> Ids:
     """One id for every table and rule, whatever they are called."""
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     tables = {}
     for number, table in enumerate(database.tables, 1):
         name = _usable(_file_name(table.qualified_name), "table", str(number))
@@ -52,8 +54,8 @@ def slug(name: str) -> str:
     >>> slug("Resource Utilization Ratio (RUR)"), slug("Größe 2"), slug("[x]")
     ('resource-utilization-ratio', 'größe-2', '')
     """
-    while (shorter := _BRACKETS.sub(" ", name)) != name:
-        name = shorter
+    for _ in range(_DEEPEST):
+        name = _BRACKETS.sub(" ", name)
     return _cut("-".join(_words(unicodedata.normalize("NFC", name.lower()), "")))
 
 
@@ -83,11 +85,19 @@ def _usable(name: str, kind: str, number: str) -> str:
     return f"{name}-{kind}" if name.casefold() in RESERVED or base in _DEVICES else name
 
 
-def _free(id: str, number: str, taken: set[str]) -> str:
-    """The id, with the number and then a counter behind it while another concept has it in any letter case."""
-    candidate, count = id, 1
-    while (key := unicodedata.normalize("NFKC", candidate).casefold()) in taken:
-        candidate = f"{id}-{number}" if count == 1 else f"{id}-{number}-{count}"
-        count += 1
-    taken.add(key)
+def _free(id: str, number: str, taken: dict[str, int]) -> str:
+    """Return the id, with the number and then a counter behind it if another concept has it in any letter case.
+
+    `taken` holds how far has been counted behind each id, so that many of one name take no longer than others.
+    """
+    numbered = f"{id}-{number}"
+    candidate = id if _folded(id) not in taken else numbered
+    while _folded(candidate) in taken:
+        taken[_folded(numbered)] += 1
+        candidate = f"{numbered}-{taken[_folded(numbered)]}"
+    taken[_folded(candidate)] = 1
     return candidate
+
+
+def _folded(id: str) -> str:
+    return unicodedata.normalize("NFKC", id).casefold()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from okf_compiler.linking.columns import Columns, Described, begins
-from okf_compiler.linking.links import Link, Target
+from okf_compiler.linking.links import Link, Target, shown
 from okf_compiler.linking.mentions import Mention, Phrases
 from okf_compiler.linking.rule_names import Named, Spoken, hide, without_brackets
 from okf_compiler.linking.words import level
@@ -98,6 +98,7 @@ class _Reader:
         self._columns = columns
         self._tables = tables
         self._accept = accept
+        self._contexts: dict[Target, float] = {}
 
     @cached_property
     def _words(self) -> set[str]:
@@ -135,30 +136,34 @@ class _Reader:
 
     def _fitting(self, words: Sequence[str], column: Described) -> float:
         """The part of the phrase that the column's name and meaning cover."""
-        hits = [i for i, word in enumerate(words) if word in column.name or word in column.meaning]
+        hits = {i for i, word in enumerate(words) if word in column.name or word in column.meaning}
         if not hits:
             return 0.0
+        first, last = min(hits), max(hits)
         total = matched = 0.0
         for i, word in enumerate(words):
             weight = self._columns.weight(word)
-            total += weight * (BEFORE if i < hits[0] else AFTER if i > hits[-1] else 1.0)
+            total += weight * (BEFORE if i < first else AFTER if i > last else 1.0)
             if i in hits:
                 matched += weight
         return matched / total
 
     def _context(self, column: Described) -> float:
-        """The part of the column's meaning and surroundings that the whole rule speaks of."""
-        weight = self._columns.weight
-        total = sum(map(weight, column.meaning))
-        return sum(weight(word) for word in column.meaning if word in self._words) / total if total else 0.0
+        """Return the part of the column's meaning and surroundings that the whole rule speaks of."""
+        if column.target not in self._contexts:
+            weight = self._columns.weight
+            total = sum(map(weight, column.meaning))
+            spoken_of = sum(weight(word) for word in column.meaning if word in self._words)
+            self._contexts[column.target] = spoken_of / total if total else 0.0
+        return self._contexts[column.target]
 
 
 def _evidence(match: _Match) -> str:
     mention, column = match.mention, match.column
     if match.score == BEGUN and begins(mention.text):
-        return f"`{mention.text}` in the {mention.place} begins as its name does"
+        return f"`{shown(mention.text)}` in the {mention.place} begins as its name does"
     named = all(word in column.name for word in mention.words)
-    evidence = f"`{mention.text}` in the {mention.place} fits its name" + ("" if named else " and meaning")
+    evidence = f"`{shown(mention.text)}` in the {mention.place} fits its name" + ("" if named else " and meaning")
     values = [value for value in mention.values if value in column.values]
     return evidence + (f", and it lists {' and '.join(repr(v) for v in values[:3])}" if values else "")
 

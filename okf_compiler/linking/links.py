@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+_EVIDENCE_CHARS = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -86,3 +88,8 @@ def _group(pairs: Iterator[tuple[str, Link]]) -> Mapping[str, list[Link]]:
     for key, found in pairs:
         groups.setdefault(key, []).append(found)
     return groups
+
+
+def shown(path: str) -> str:
+    """Return a path as evidence quotes it; a long one would stand in every concept that it leads to."""
+    return path if len(path) <= _EVIDENCE_CHARS else f"{path[: _EVIDENCE_CHARS - 1]}…"

@@ -29,6 +29,8 @@ _INSIDE = listed("of the a an per between its")
 """Small words that may stand inside a phrase: `number of security incidents`."""
 _STILL_SAYS = listed("is are was be in of a an the or and either one not with to")
 """Small words between a phrase and the value that it has."""
+_LONGEST = 30
+"""Words of a phrase; what goes on longer is a list, and each of its words would be held against each column."""
 _Word = tuple[Literal["plain", "identifier", "still", "ends"], Sequence[str]]
 """What a word does in a phrase, and its levelled words."""
 
@@ -59,6 +61,8 @@ class _Reading:
         self.takes_values = False
 
     def add(self, words: Iterable[str], start: int, end: int) -> None:
+        if len(self.words) >= _LONGEST:
+            self.close()
         if not self.words:
             self.start = start
         self.words += words

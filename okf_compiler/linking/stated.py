@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from okf_compiler.linking.links import Link, Target
+from okf_compiler.linking.links import Link, Target, shown
 from okf_compiler.linking.rule_names import Spoken
 from okf_compiler.linking.vocabulary import Vocabulary
 from okf_compiler.model import Column, Database, Rule, Table
@@ -49,22 +49,22 @@ def named_columns(database: Database, names: Names) -> Iterator[Link]:
     """
     for rule in database.rules:
         found: dict[Target, str] = {}
-        shared: list[tuple[Sequence[Target], str]] = []
+        shared: dict[tuple[tuple[Target, ...], str], None] = {}
         for place, text in (("title", rule.name), ("definition", rule.definition.replace("\\_", "_"))):
             covered: set[int] = set()
             for start, targets, written in names.paths(text):
                 covered.update(range(start, start + len(written)))
                 if len(targets) == 1:
-                    found.setdefault(targets[0], f"`{written}` in the {place}")
+                    found.setdefault(targets[0], f"`{shown(written)}` in the {place}")
                 else:
-                    shared.append((targets, f"`{written}` in the {place}"))
+                    shared[tuple(targets), f"`{shown(written)}` in the {place}"] = None
             for start, targets, _ in names.words(text):
                 if start in covered:
                     continue
                 if len(targets) == 1:
                     found.setdefault(targets[0], f"named in the {place}")
                 else:
-                    shared.append((targets, f"named in the {place}"))
+                    shared[tuple(targets), f"named in the {place}"] = None
         yield from (Link(rule.id, target, "stated", evidence, 1.0) for target, evidence in found.items())
         if shared:
             yield from _choose(rule, names, shared, {target.table for target in found})
@@ -161,7 +161,7 @@ class Names:
             for table, column in places:
                 if position and steps[position - 1].lower() != table.name.lower():
                     continue
-                path = _field_path(column, steps[position + 1 :])
+                path = _field_path(column, steps, position + 1)
                 if path or position or "json" in column.type.lower():
                     yield Target(table=table.qualified_name, column=column.name, path=path)
 
@@ -183,10 +183,12 @@ def _spellings(name: str) -> set[str]:
     return found
 
 
-def _field_path(column: Column, steps: Sequence[str]) -> tuple[str, ...]:
-    """The longest documented path of the column that the steps spell, in its own spelling; () if none."""
-    for length in range(len(steps), 0, -1):
-        wanted = tuple(step.lower() for step in steps[:length])
+def _field_path(column: Column, steps: Sequence[str], start: int) -> tuple[str, ...]:
+    """Return the longest documented path of the column that the steps from `start` on spell, as it spells it."""
+    deepest = max((len(field.path) for field in column.fields), default=0)
+    spelled = tuple(step.lower() for step in steps[start : start + deepest])
+    for length in range(len(spelled), 0, -1):
+        wanted = spelled[:length]
         for field in column.fields:
             if tuple(part.lower() for part in field.path[:length]) == wanted:
                 return field.path[:length]

@@ -15,6 +15,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 _ENUM = re.compile(r"(?<!\w)\w+_enum\b")
 _SHORTEST, _LONGEST = 2, 15
 """Letters of the words that names are cut into."""
+_LONGEST_NAME = 200
+"""Letters from which a name is one word: PostgreSQL keeps 63 bytes, and the time to cut grows with their square."""
 _COSTS = {
     word: 1.9 if len(word) == _SHORTEST else 1.4 if word in SHORT_FOR else 1.25
     for word in {*SAME, *GENERIC}
@@ -67,6 +69,8 @@ class Vocabulary:
         >>> known.compound("hubutilpct", ["hub", "utilization", "percentage"])
         ('hub', 'utilization', 'pct')
         """
+        if len(name) > _LONGEST_NAME:
+            return (name,)
         placed = _placed(name, own)
         if placed:
             return self._cut(name, placed, False) or self._cut(name, placed, True)

@@ -21,6 +21,8 @@ _BY_LAST = {
 }
 """Endings by their last letter, the longest first."""
 _SHORTEST_STEM = 4
+_LONGEST_WORD = 50
+"""Letters from which a word keeps its endings: each that is taken off copies the rest."""
 
 STOP = listed(
     "a an the and or nor of in on at to for from by with without within into onto over under between among against as"
@@ -80,7 +82,7 @@ def level(word: str) -> str:
     known = SAME.get(word)
     if known:
         word = known
-    if word in GENERIC or not word.isascii():
+    if word in GENERIC or not word.isascii() or len(word) > _LONGEST_WORD:
         return word
     if word.endswith("s") and len(word) == 4 and word[-2] not in "sui":
         word = word[:-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ def read(path: Path) -> Database:
     suffixes = (".yaml", ".yml", ".json", ".csv", ".tsv")
     files = sorted(p for p in path.rglob("*") if p.suffix.lower() in suffixes) if path.is_dir() else [path]
     rules: dict[str, Rule] = {}
+    counted: dict[str, int] = {}
     begun = False
     for file in files:
         for raw in _entries(file, problems):
@@ -70,7 +71,7 @@ def read(path: Path) -> Database:
                 continue
             rule = _rule(raw, str(file), problems)
             if rule is not None:
-                rule = _with_free_id(rule, rules, Place(str(file), raw.line), problems)
+                rule = _with_free_id(rule, rules, counted, Place(str(file), raw.line), problems)
                 rules[rule.id] = rule
                 places[(rule.id,)] = Place(str(file), raw.line)
     if not rules and not begun:
@@ -266,11 +267,17 @@ def _texts(value: Any, between: str) -> list[str]:
     return [text.strip() for text in texts if text.strip()]
 
 
-def _with_free_id(rule: Rule, taken: dict[str, Rule], place: Place, problems: list[Problem]) -> Rule:
-    """The rule with an id of its own: the given one, else one made from the name."""
-    wanted = rule.id or slug(rule.name) or "rule"
-    others = (f"{wanted}-{n}" for n in range(2, len(taken) + 3))
-    free = wanted if wanted not in taken else next(id for id in others if id not in taken)
+def _with_free_id(
+    rule: Rule, taken: Collection[str], counted: dict[str, int], place: Place, problems: list[Problem]
+) -> Rule:
+    """Return the rule with an id of its own: the given one, else one made from the name.
+
+    `counted` holds how far has been counted behind each id, so that many of one id take no longer than others.
+    """
+    free = wanted = rule.id or slug(rule.name) or "rule"
+    while free in taken:
+        counted[wanted] = counted.get(wanted, 1) + 1
+        free = f"{wanted}-{counted[wanted]}"
     if rule.id and free != wanted:
         problems.append(Problem(f"id {wanted} stands twice; this one became {free}", place.file, place.line))
     return replace(rule, id=free)
