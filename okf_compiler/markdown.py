@@ -1,24 +1,27 @@
-"""Text put into markdown so that it stays what it was: cells, link texts, one-line descriptions, headings."""
+"""Markdown as bundles have it: text put in so that it stays what it was, and links, code and sections read back.
+
+The grammar of fences, code and links is here alone. Whoever wrote a text, reading it takes time in proportion to it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<rest>.*)")
 _HEADING = re.compile(r"^# ", re.MULTILINE)
 _ESCAPED = re.compile(r"([\\`\[\]])")
 _CELL = re.compile(r"(?<!\\)\|")
-CODE = re.compile(r"(?<!`)(?P<fence>`+)(?!`) ?(?P<code>.+?) ?(?<!`)(?P=fence)(?!`)")
-LINK = re.compile(
-    r"(?<!!)\[(?P<title>(?:\\.|[^\[\]\\\n])*)\]"
+_TICKS = re.compile("`+")
+_LINK = re.compile(
+    r"(?<!!)\[(?P<title>(?:\\.|[^\[\]\\\n])*+)\]"
     r"\((?P<angle><)?(?P<path>/(?(angle)[^<>#\n]*|[^()\s<>#]*)\.md)(?:#[^()\s<>]*)?>?\)"
 )
 """A link to a file of the bundle, as `link` writes it."""
-_LINK_OR_CODE = re.compile(rf"{LINK.pattern}|{CODE.pattern}")
-_FENCED = re.compile(r"\A(`{3,}|~{3,})[^\n]*\n(.*)\n\1\s*\Z", re.DOTALL)
+_LINK_OR_ESCAPE = re.compile(rf"\\.|{_LINK.pattern}")
+"""An escape is passed over, so that no link begins at a bracket which has one."""
 _SPACED = re.compile(r"[\s()]")
 _BLOCK = re.compile(r"^ {0,3}(?:#|```|~~~|---|===|\[[^\]]+\]:)", re.MULTILINE)
 
@@ -51,23 +54,54 @@ def code(text: str) -> str:
     text = one_line(text)
     if "`" not in text:
         return f"`{text}`"
-    fence = "`" * (max(len(run) for run in re.findall("`+", text)) + 1)
+    fence = "`" * (max(map(len, _TICKS.findall(text))) + 1)
     return f"{fence} {text} {fence}"
 
 
 def uncode(text: str) -> str:
-    """What `code` was given; text that is not code as it stands."""
-    found = CODE.fullmatch(text)
-    return found["code"] if found else text
+    """Return what `code` was given; text that is not code as it stands."""
+    spans = list(_code_spans(text))
+    return _inside(text, *spans[0]) if spans and spans[0] == (0, len(text)) else text
 
 
 def codes(text: str) -> list[str]:
-    """What stands in a text as code.
+    """Return what stands in a text as code.
 
     >>> codes("`a` and `` b`c ``")
     ['a', 'b`c']
     """
-    return [found["code"] for found in CODE.finditer(text)]
+    return [_inside(text, *span) for span in _code_spans(text)]
+
+
+def _code_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the beginning and end of each piece of code: between two runs of as many backticks, on one line."""
+    runs = [match.span() for match in _TICKS.finditer(text)]
+    closing: dict[int, int] = {}
+    """Number of each run that opens code -> number of the run that closes it."""
+    after: dict[int, int] = {}
+    """Length of a run -> number of the first such run behind, on this line."""
+    line_ends_at = len(text)
+    for number in range(len(runs) - 1, -1, -1):
+        start, end = runs[number]
+        if text.find("\n", end, line_ends_at) >= 0:
+            after.clear()
+        if end - start in after:
+            closing[number] = after[end - start]
+        after[end - start] = number
+        line_ends_at = start
+    number = 0
+    while number < len(runs):
+        if number in closing:
+            start, number = runs[number][0], closing[number]
+            yield start, runs[number][1]
+        number += 1
+
+
+def _inside(text: str, start: int, end: int) -> str:
+    """Return what stands in a piece of code, without its backticks and one space beside them."""
+    marks = text[start:end]
+    length = len(marks) - len(marks.lstrip("`"))
+    return marks[length : len(marks) - length].removeprefix(" ").removesuffix(" ")
 
 
 def link(title: str, path: str) -> str:
@@ -81,12 +115,38 @@ def link(title: str, path: str) -> str:
 
 
 def links(text: str) -> list[str]:
-    """Paths of the bundle's files that a text links to, in its order, each once; a link inside code is none.
+    """Return the paths of the bundle's files that a text links to, in its order, each once; a link in code is none.
 
     >>> links("* [a \\[b\\]](/x.md), `[y](/y.md)`, [z](</z (2).md>)")
     ['/x.md', '/z (2).md']
     """
-    return [*dict.fromkeys(found["path"] for found in _LINK_OR_CODE.finditer(text) if found["path"])]
+    found = _LINK_OR_ESCAPE.finditer(_blanked(text, _code_spans(text)))
+    return [*dict.fromkeys(match["path"] for match in found if match["path"])]
+
+
+def first_link(line: str) -> re.Match[str] | None:
+    """Return the first link of a line, with its `title` and `path`."""
+    return next((match for match in _LINK_OR_ESCAPE.finditer(line) if match["path"]), None)
+
+
+def replace_links(text: str, shown: Callable[[re.Match[str]], str]) -> str:
+    """Return the text with each link, which has a `title` and a `path`, as `shown` gives it."""
+    return _LINK_OR_ESCAPE.sub(lambda match: shown(match) if match["path"] else match[0], text)
+
+
+def without_code(text: str) -> str:
+    """Return the text with spaces for everything in fences and code; its lines stay where they are."""
+    text = _blanked(text, fences(text)) if "```" in text or "~~~" in text else text
+    return _blanked(text, _code_spans(text)) if "`" in text else text
+
+
+def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    parts: list[str] = []
+    at = 0
+    for start, end in spans:
+        parts += [text[at:start], "\n".join(" " * len(line) for line in text[start:end].split("\n"))]
+        at = end
+    return "".join([*parts, text[at:]]) if parts else text
 
 
 def plain(text: str) -> str:
@@ -98,15 +158,33 @@ def verbatim(text: str) -> str:
     """A block that shows the text word for word; fenced where a line of it would be read as a heading or rule."""
     if not _BLOCK.search(text):
         return text
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    longest = max(map(len, _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
 
 
 def unverbatim(text: str) -> str:
-    """What `verbatim` was given."""
-    fenced = _FENCED.match(text)
-    return fenced[2] if fenced else text
+    """Return what `verbatim` was given."""
+    first, _, rest = text.partition("\n")
+    inside, line_break, last = rest.rstrip().rpartition("\n")
+    mark = _FENCE.match(first)
+    return inside if mark and line_break and last == mark["mark"] else text
+
+
+def fences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the beginning and end of each fenced block with its marks; one that is never closed goes to the end."""
+    opened, begin, at = "", 0, 0
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and not opened:
+            if mark["mark"][0] == "~" or "`" not in mark["rest"]:
+                opened, begin = mark["mark"], at
+        elif mark and mark["mark"].startswith(opened) and not mark["rest"].strip():
+            yield begin, at + len(line)
+            opened = ""
+        at += len(line) + 1
+    if opened:
+        yield begin, len(text)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -131,28 +209,15 @@ class Part:
 
 
 def sections(body: str) -> list[Part]:
-    """The body taken apart at its first-level headings; a `#` inside a fence is none."""
-    if "```" not in body and "~~~" not in body:
-        lead, *rest = _HEADING.split(body.replace("\r\n", "\n"))
-        found = [Part("", lead.strip("\n"))]
-        found += [Part(heading.strip(), text.strip("\n")) for heading, _, text in (r.partition("\n") for r in rest)]
-        return [part for part in found if part.heading or part.text]
-    parts: list[Part] = []
-    lines: list[str] = []
-    heading = fence = ""
-    for line in body.replace("\r\n", "\n").split("\n"):
-        mark = _FENCE.match(line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence) and not line.strip(" `~"):
-            fence = ""
-        if not fence and line.startswith("# "):
-            parts.append(Part(heading, "\n".join(lines).strip("\n")))
-            heading, lines = line[2:].strip(), []
-        else:
-            lines.append(line)
-    parts.append(Part(heading, "\n".join(lines).strip("\n")))
-    return [part for part in parts if part.heading or part.text]
+    """Return the body taken apart at its first-level headings; a `#` inside a fence is none."""
+    body = body.replace("\r\n", "\n")
+    fenced = _blanked(body, fences(body)) if "```" in body or "~~~" in body else body
+    begins = [match.start() for match in _HEADING.finditer(fenced)]
+    found = [Part("", body[: begins[0] if begins else len(body)].strip("\n"))]
+    for begin, end in zip(begins, [*begins[1:], len(body)], strict=True):
+        heading, _, text = body[begin + 2 : end].partition("\n")
+        found.append(Part(heading.strip(), text.strip("\n")))
+    return [part for part in found if part.heading or part.text]
 
 
 def join(parts: Iterable[Part]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -13,15 +14,13 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from okf_compiler import frontmatter
+from okf_compiler import frontmatter, markdown
 from okf_compiler.bundle import files, is_concept
 from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
 from okf_compiler.indexes import OKF_VERSION
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
-_LINK = re.compile(r"(?<!\\)\]\((?:<([^<>\n]*)>|([^()\s]*(?:\([^()\s]*\)[^()\s]*)*))(?:[ \t]+[\"'(][^\n]*?)?\)")
+_LINK = re.compile(r"(?<!\\)\]\((?:<([^<>\n]*)>|([^()\s]*(?:\([^()\s]*\)[^()\s]*)*))(?:[ \t]+[\"'(][^\n]{0,300}?)?\)")
 _DEFINED = re.compile(r"^ {0,3}\[(?!\^)[^\[\]\n]+\]:[ \t]*(?:<([^<>\n]*)>|(\S+))[ \t]*(?:[\"'(].*)?$", re.MULTILINE)
 """The address of a link such as `[text][name]`, which stands on a line of its own: `[name]: /address.md`."""
 _PASSWORD = re.compile(r"(?<![a-z0-9+.-])[a-z0-9+.-]++://[^\s/:@]*:[^\s/@]+@", re.IGNORECASE)
@@ -106,9 +105,8 @@ def check_concept(path: str, values: Mapping[str, Any] | None, front: str = "") 
     if values is None:
         yield _error("no-frontmatter", path, 1, "a concept begins with frontmatter between two lines `---`")
         return
-    keys = _KEY.findall(front)
-    if len(set(keys)) < len(keys):
-        key = next(key for n, key in enumerate(keys) if key in keys[:n])
+    key, times = next(iter(Counter(_KEY.findall(front)).most_common(1)), ("", 0))
+    if times > 1:
         yield _warning("key-twice", path, _line(front, key), f"{key} stands twice; the last one counts")
     kind = values.get("type")
     if not isinstance(kind, str) or not kind.strip():
@@ -125,20 +123,19 @@ def check_concept(path: str, values: Mapping[str, Any] | None, front: str = "") 
 
 def check_body(path: str, values: Mapping[str, Any], body: str, first: int) -> Iterator[Finding]:
     """Findings in what stands below a concept's frontmatter; `first` is the line on which it begins."""
-    if "# Citations" in body and (match := re.search(r"^# Citations\s*$", _blank(_FENCE, body), re.MULTILINE)):
+    if "# Citations" in body and (match := re.search(r"^# Citations\s*$", markdown.without_code(body), re.MULTILINE)):
         line = first + body.count("\n", 0, match.start())
         yield _warning("old-form", path, line, "a section `# Citations` is the old form of sources")
     if "[^" in body:
-        text = _blank(_CODE, _blank(_FENCE, body))
+        text = markdown.without_code(body)
         sources = values.get("sources")
         known = {s.get("id") for s in sources if isinstance(s, dict)} if isinstance(sources, list) else set()
         known |= set(_FOOTNOTE.findall(text))
-        for match in _CITES.finditer(text):
+        for match, line in _with_lines(_CITES, text, first):
             if match[1] not in known:
-                line = first + text.count("\n", 0, match.start())
                 yield _warning("unknown-source", path, line, f"cites [^{match[1]}], which is no id of its sources")
     if values.get("type") == "Attested Computation" and not values.get("computation"):
-        fences = len(_FENCE.findall(body))
+        fences = len(list(markdown.fences(body)))
         if fences != 1:
             yield _warning("no-computation", path, first, f"needs one computation, by path or fenced; it has {fences}")
 
@@ -207,7 +204,7 @@ def _log(path: str, values: dict[str, Any] | None, body: str, first: int) -> Ite
     if values is not None:
         yield _error("log-frontmatter", path, 1, "a log has no frontmatter")
     days: list[str] = []
-    for number, line in enumerate(_blank(_FENCE, body).split("\n"), first):
+    for number, line in enumerate(markdown.without_code(body).split("\n"), first):
         if not line.startswith("## "):
             continue
         day = line[3:].strip()
@@ -249,15 +246,22 @@ def _links(path: str, body: str, first: int, known: AbstractSet[str]) -> Iterato
     """A warning for each link to a file or folder of the bundle that is not among the known ones."""
     if "](" not in body and "]:" not in body:
         return
-    if "`" in body or "~~~" in body:
-        body = _blank(_CODE, _blank(_FENCE, body))
-    for match in chain(_LINK.finditer(body), _DEFINED.finditer(body)):
+    body = markdown.without_code(body)
+    for match, line in chain(_with_lines(_LINK, body, first), _with_lines(_DEFINED, body, first)):
         address = match[1] if match[1] is not None else match[2]
         if not address or address.startswith(("#", "//")) or _URI.match(address):
             continue
         if _target(path, address) not in known:
-            line = first + body.count("\n", 0, match.start())
             yield _warning("broken-link", path, line, f"links to {address}, which is not in the bundle")
+
+
+def _with_lines(pattern: re.Pattern[str], text: str, first: int) -> Iterator[tuple[re.Match[str], int]]:
+    """Yield each match with its line, counted from `first`."""
+    line, at = first, 0
+    for match in pattern.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        yield match, line
 
 
 def _target(path: str, address: str) -> str:
@@ -267,11 +271,6 @@ def _target(path: str, address: str) -> str:
         address = unquote(address)
     base = "" if address.startswith("/") else posixpath.dirname(path)
     return posixpath.normpath(f"{base}/{address}").strip("/")
-
-
-def _blank(pattern: re.Pattern[str], text: str) -> str:
-    """The text with every match replaced by spaces, line breaks kept."""
-    return pattern.sub(lambda match: "\n".join(" " * len(line) for line in match[0].split("\n")), text)
 
 
 def _line(front: str, key: str) -> int:

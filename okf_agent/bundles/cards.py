@@ -83,7 +83,7 @@ def _table(concept: Concept) -> TableCard:
     fields = [ColumnCard(markdown.uncode(sql), "", meaning) for _, sql, meaning in _rows(parts.get(JSON_FIELDS, ""))]
     joins = []
     for line in parts.get(JOINS, "").splitlines():
-        link, conditions = markdown.LINK.search(line), markdown.codes(line)
+        link, conditions = markdown.first_link(line), markdown.codes(line)
         if link and conditions:
             joins.append((link["path"], conditions[0]))
     return TableCard(
@@ -102,7 +102,7 @@ def _rule(concept: Concept) -> RuleCard:
     parts = concept.sections
     tables: dict[str, list[str]] = {}
     for line in parts.get(COLUMNS_USED, "").splitlines():
-        if link := markdown.LINK.search(line):
+        if link := markdown.first_link(line):
             columns = tables.setdefault(link["path"], [])
             for group in line[link.end() :].split("; "):
                 used = group.partition(" (")[0]  # why they are linked follows in brackets

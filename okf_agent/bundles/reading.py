@@ -75,7 +75,7 @@ def brief(text: str) -> str:
     head = _HEAD.match(text)
     if head:
         text = text[: head.start(1)] + _PROVENANCE.sub("", head[1]) + text[head.end(1) :]
-    return markdown.LINK.sub(_path_alone, text)
+    return markdown.replace_links(text, _path_alone)
 
 
 def _concept(text: str) -> Concept | None:
