@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -25,31 +26,60 @@ def run(commands: click.Group) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a console of another encoding shows what it can
             stream.reconfigure(errors="backslashreplace")
+    status = _status(commands)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        status = _unwritable(error)
+    with contextlib.suppress(OSError):  # nobody is left to be told
+        sys.stderr.flush()
+    sys.exit(status)
+
+
+def _status(commands: click.Group) -> int:
+    """The exit status of a command line, whose message stands on standard error by then."""
     try:
         commands.main(standalone_mode=False)
         sys.stdout.flush()
+        return 0
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        sys.exit(2)
+        return 2
     except click.ClickException as error:
         said = io.StringIO()
         error.show(said)
-        click.echo(inert_lines(without_passwords(said.getvalue().expandtabs(2))), err=True, nl=False)
-        sys.exit(error.exit_code)
+        _say(without_passwords(said.getvalue().expandtabs(2)).rstrip("\n"))
+        return error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read standard output has seen enough. Nothing more may be written to it, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _say("Interrupted.")
+        return 130
     except OSError as error:
-        what = f"{error.filename}" if error.filename else "Cannot write the output"
-        click.echo(inert_lines(f"{what}: {error.strerror or error}."), err=True)
-        sys.exit(1)
+        return _unwritable(error)
     except UserError as error:
-        click.echo(inert_lines(without_passwords(str(error))), err=True)
-        sys.exit(error.status)
+        _say(without_passwords(str(error)))
+        return error.status
+    except SystemExit as error:  # a command's own status, for results that are no errors
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+
+
+def _unwritable(error: OSError) -> int:
+    """Say what could not be written or read, unless whoever read standard output has seen enough.
+
+    Python flushes standard output once more at exit and would complain of what is left: that goes to the null device.
+    """
+    if not isinstance(error, BrokenPipeError):
+        what = f"{error.filename}" if error.filename else "Cannot write the output"
+        _say(f"{what}: {error.strerror or error}.")
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+def _say(message: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(inert_lines(message), err=True)
 
 
 def _have_streams() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,23 @@ def test_a_current_folder_that_is_gone_is_said(command: str, tmp_path: Path) -> 
     script = f"rmdir {gone} && exec {SCRIPTS}/{command}"
     shown = subprocess.run(["sh", "-c", script], cwd=gone, capture_output=True, encoding="utf-8", check=False)
     assert shown.returncode == 1 and "The current folder is not there any more" in shown.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "command", ["okf-compiler --help", "okf-compiler validate .", "okf-agent --version", "okf-agent data list"]
+)
+def test_an_output_that_cannot_be_written_is_one_message(command: str, unbuffered: str, tmp_path: Path) -> None:
+    (tmp_path / "table.md").write_text("no frontmatter\n", encoding="utf-8")
+    with Path("/dev/full").open("w") as full:
+        shown = subprocess.run(
+            [SCRIPTS / command.split()[0], *command.split()[1:]],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            check=False,
+        )
+    assert (shown.returncode, shown.stderr) == (1, "Cannot write the output: No space left on device.\n")
