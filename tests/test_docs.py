@@ -10,6 +10,7 @@ import pytest
 
 from okf_agent.config import load_config
 from okf_agent.models.providers import PROVIDERS
+from okf_agent.setup import demo
 from okf_compiler.settings import read_config
 
 ROOT = Path(__file__).parents[1]
@@ -88,9 +89,10 @@ def test_ci_runs_the_readme_s_test_command() -> None:
     assert command[1] in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
-def test_the_config_file_holds_the_defaults() -> None:
-    config = load_config(ROOT)
-    written = read_config(ROOT / "config.yaml")
+@pytest.mark.parametrize("file", [ROOT / "config.yaml", demo.CONFIG], ids=["the checkout's", "the demo's"])
+def test_the_config_file_holds_the_defaults(file: Path) -> None:
+    config = load_config(file.parent)
+    written = read_config(file)
     for name, section in (("model", config.model), ("agent", config.agent), ("database", config.settings.database)):
         for key, value in written[name].items():
             default = type(section).model_fields[key].default

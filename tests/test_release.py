@@ -73,6 +73,7 @@ def test_the_demo_is_what_the_repository_has(wheel: Path) -> None:
         wanted |= {path.relative_to(ROOT).as_posix() for path in files}
     made = {name for name in wanted if name.endswith(".py") or "cache" in name}
     assert set(held) == wanted - made
+    assert "config.yaml" not in held, "a checkout's own may name an address or a key's variable"
     # Where its readers look for it, and far from what a model can read.
     assert [name for name in held if "gold" in name] == ["data/shop/gold.jsonl"]
 
@@ -103,6 +104,10 @@ def test_the_demo_makes_a_workspace_that_works_and_keeps_what_is_edited(installe
     first, again = (call(installed, empty, "okf-agent init --demo") for _ in range(2))
     assert (first.returncode, again.returncode) == (0, 0), first.stderr
     assert "config.yaml" not in first.stdout and "data/shop" in first.stdout
+    (empty / "config.yaml").rename(empty / "own.yaml")
+    assert "config.yaml" in call(installed, empty, "okf-agent init --demo").stdout
+    assert (empty / "config.yaml").read_bytes() == demo.CONFIG.read_bytes()
+    (empty / "own.yaml").replace(empty / "config.yaml")
     assert "already" in again.stdout and "Next: okf-agent ask" in again.stdout
     assert (empty / "config.yaml").read_text("utf-8") == "agent: {max_steps: 7}\n"
     assert not [*empty.rglob("*.partial")] and not [*empty.rglob("*.py")]

@@ -8,8 +8,10 @@ from pathlib import Path
 import okf_agent
 from okf_compiler.errors import UserError
 
-CONTENTS = (".env.example", "PROVIDERS.md", "bundles/compiled/shop", "config.yaml", "data/shop", "docker-compose.yml")
+CONTENTS = (".env.example", "PROVIDERS.md", "bundles/compiled/shop", "data/shop", "docker-compose.yml")
 """What a workspace gets, each whole or not at all. `pyproject.toml` puts them into the wheel, below okf_agent/demo."""
+CONFIG = Path(__file__).with_name("config.yaml")
+"""Its config.yaml. That of a checkout is not copied: it may name whoever works there, or their model's address."""
 NOT_DATA = shutil.ignore_patterns("*.py", "__pycache__", ".*_cache")
 """What made the shop, in a checkout."""
 
@@ -27,12 +29,13 @@ def lay_out(root: Path) -> list[str]:
         UserError: the folder cannot be written.
     """
     copied = []
-    for name in CONTENTS:
+    origins = {name: source() / name for name in CONTENTS} | {"config.yaml": CONFIG}
+    for name, origin in sorted(origins.items()):
         target = root / name
         if target.exists():
             continue
         try:
-            _copy(source() / name, target)
+            _copy(origin, target)
         except OSError as error:
             raise UserError(f"{target} cannot be written ({error.strerror}). Go to a folder of your own.") from None
         copied.append(name)
