@@ -67,5 +67,6 @@ def _label(ctx: Ctx, token: str) -> str:
         name = ctx.request.headers.get("user-agent", "")
     else:
         name = ""
-    label = " ".join(f"mcp {name}".split())[:LABEL_CHARS]
+    # A comma sets the token off, so a client's own name has none.
+    label = " ".join(f"mcp {name}".replace(",", " ").split())[:LABEL_CHARS]
     return f"{label}, token {token}" if token else label

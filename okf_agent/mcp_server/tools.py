@@ -36,6 +36,8 @@ from okf_compiler.errors import UserError
 logger = logging.getLogger(__name__)
 NAMED_DATABASES = 8
 """So many databases are named in the arguments of each tool; more are left to list_databases."""
+QUESTION_CHARS = 20_000
+"""The longest question that `ask` takes."""
 READ_ONLY = types.ToolAnnotations(read_only_hint=True)
 
 Needs = Literal["files", "connection", "ask"]
@@ -89,7 +91,9 @@ class Tools:
             _own("list_databases", "files", self._list_databases, of_one_database=False),
         ]
         if cell:
-            offers.append(_own("ask", "ask", self._ask, question={"type": "string"}))
+            offers.append(
+                _own("ask", "ask", self._ask, question={"type": "string", "minLength": 1, "maxLength": QUESTION_CHARS})
+            )
         self._offers = {offer.name: offer for offer in offers}
 
     def listing(self, databases: Sequence[str]) -> list[types.Tool]:

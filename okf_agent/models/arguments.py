@@ -74,6 +74,7 @@ def _typed(tool: Declared, name: str, value: Any) -> Any:
     schema = tool.schema["properties"][name]
     if schema["type"] == "string":
         if isinstance(value, str):
+            _check_length(tool, name, value)
             return value
     else:
         if isinstance(value, str):
@@ -90,6 +91,21 @@ def _typed(tool: Declared, name: str, value: Any) -> Any:
             example=tool.example,
         )
     )
+
+
+def _check_length(tool: Declared, name: str, value: str) -> None:
+    """Raise ArgumentError for a text that its schema finds too short or too long."""
+    schema = tool.schema["properties"][name]
+    if schema.get("minLength") and not value.strip():
+        kind = _kind(schema)
+        raise ArgumentError(
+            prompts.say("argument_missing", name=tool.name, argument=name, kind=kind, example=tool.example)
+        )
+    most = schema.get("maxLength", len(value))
+    if len(value) > most:
+        raise ArgumentError(
+            prompts.say("argument_long", name=tool.name, argument=name, found=f"{len(value):,}", most=f"{most:,}")
+        )
 
 
 def _list_in(value: str) -> Any:

@@ -16,6 +16,8 @@ from okf_compiler.headings import NEIGHBOURS
 
 TOKENIZER = "words"
 WORD = re.compile(r"\w+")
+WORD_BYTES = 200
+"""The longest word that is indexed and looked for."""
 _KEY = re.compile(r"^(?:title|description|synonyms):", re.MULTILINE)
 _PLAIN = re.compile(
     r"^(title|description): (?:'((?:[^'\n]|'')*)'|([^\s'\"\[{|>&*!%@`#?-][^\n]*))$(?!\n\s)", re.MULTILINE
@@ -42,9 +44,13 @@ STOPS = STOP_WORDS - {"first", "last", "number", "round"} | _SMALL_WORDS
 
 
 def analyzer(*, stems: bool = True) -> tantivy.TextAnalyzer:
-    """Letters and digits apart, lower case, without accents; English stems by Snowball if `stems`."""
+    """Return an analyzer: letters and digits apart, lower case, without accents; English stems by Snowball if `stems`.
+
+    Longer words than `WORD_BYTES` are left out, because Snowball takes quadratic time for a word.
+    """
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(r"\p{L}+|\d+"))
     builder = builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
+    builder = builder.filter(tantivy.Filter.remove_long(WORD_BYTES))
     return (builder.filter(tantivy.Filter.stemmer("english")) if stems else builder).build()
 
 
