@@ -105,7 +105,8 @@ class TraceSection(Section):
     rows: Literal["full", "sample", "none"] = "full"
     """Query results in the steps file: whole as the model saw them, their first lines, or none."""
     keep_days: Amount = 90
-    """Days after which a steps file is deleted; 0 keeps them for ever. runs.jsonl is never cut."""
+    """A steps file is deleted once one of an earlier day is so many days newer; 0 keeps them for ever. runs.jsonl is
+    never cut."""
 
 
 class TokenSection(Section):

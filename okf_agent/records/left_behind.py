@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -23,6 +24,8 @@ from okf_agent.records.json_lines import (
 from okf_agent.records.trace import RUNS_FILE, Header, record, write_event
 from okf_agent.run import Run, Tally
 
+DAY = 86_400
+"""Seconds."""
 BEGINNING_SECONDS = 60
 """How old a lock without a steps file may be; an older one is of a run that died before its first word."""
 
@@ -50,14 +53,21 @@ def close_dead_runs(runs: Path) -> list[str]:
 
 
 def delete_old_steps(runs: Path, days: float) -> None:
-    """Delete the steps files that are older than `days`; 0 keeps all."""
-    oldest = time.time() - days * 86_400
+    """Delete the steps files that are `days` older than the newest one of an earlier day; 0 keeps all.
+
+    The clock alone is not believed: one that stands at 2037 for an hour would make every file look old. A day later
+    its word counts, because then there may be a file that it has dated.
+    """
+    dated: dict[Path, float] = {}
     for file in (runs / "steps").glob("*.jsonl") if days else ():
-        try:
-            if file.stat().st_mtime < oldest and not file.with_suffix(".lock").exists():
+        with contextlib.suppress(OSError):  # gone meanwhile
+            dated[file] = file.stat().st_mtime
+    yesterday = time.time() - DAY
+    newest = max((at for at in dated.values() if at < yesterday), default=0.0)
+    for file, at in dated.items():
+        if at < newest - days * DAY and not file.with_suffix(".lock").exists():
+            with contextlib.suppress(OSError):  # not ours to delete
                 file.unlink()
-        except OSError:
-            continue  # gone, or not ours to delete
 
 
 def _close_dead(runs: Path, steps: Path) -> bool:

@@ -329,15 +329,50 @@ def test_a_dead_run_that_cannot_be_closed_is_named_and_closed_later(tmp_path: Pa
     assert close_dead_runs(tmp_path) == [run_id] and len(lines(tmp_path)) == 1
 
 
-def test_old_steps_are_deleted_and_lines_kept(tmp_path: Path) -> None:
-    recorders = [Recorder(tmp_path, header(), TraceSection()) for _ in range(2)]
-    for recorder in recorders:
+def recorded(runs: Path, *days_ago: float) -> list[Path]:
+    """The steps files of runs that ended so many days before now."""
+    files = []
+    for days in days_ago:
+        recorder = Recorder(runs, header(), TraceSection())
         finish(recorder)
-    os.utime(recorders[0].steps, (1, 1))
-    delete_old_steps(tmp_path, 0)
-    assert recorders[0].steps.exists()
+        at = time.time() - days * 86_400
+        os.utime(recorder.steps, (at, at))
+        files.append(recorder.steps)
+    return files
+
+
+@pytest.mark.parametrize(
+    ("days_ago", "keep_days", "kept"),
+    [
+        ((120, 95, 30, 2, 0), 0, (True, True, True, True, True)),
+        ((120, 95, 30, 2, 0), 90, (False, False, True, True, True)),
+        ((91, 90, 0.5, 0), 90, (True, True, True, True)),  # nothing of an earlier day is newer
+        ((120, 0), 90, (True, True)),
+        ((300, 200, 100), 90, (False, False, True)),  # used every hundred days
+        ((120, 2, -3650), 90, (False, True, True)),  # of a clock that was ahead for a while
+    ],
+)
+def test_old_steps_are_deleted_and_lines_kept(
+    tmp_path: Path, days_ago: tuple[float, ...], keep_days: float, kept: tuple[bool, ...]
+) -> None:
+    files = recorded(tmp_path, *days_ago)
+    delete_old_steps(tmp_path, keep_days)
+    assert tuple(file.exists() for file in files) == kept and len(lines(tmp_path)) == len(files)
+
+
+@pytest.mark.parametrize("years", [1, 11, 75])
+def test_a_clock_that_jumps_deletes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, years: int) -> None:
+    files = recorded(tmp_path, 80, 10, 1, 0)
+    ahead = time.time() + years * 365 * 86_400
+    monkeypatch.setattr(time, "time", lambda: ahead)
+    for _ in range(2):
+        delete_old_steps(tmp_path, 90)
+        recorder = Recorder(tmp_path, header(), TraceSection())
+        finish(recorder)
+        os.utime(recorder.steps, (ahead, ahead))
+    monkeypatch.undo()
     delete_old_steps(tmp_path, 90)
-    assert [r.steps.exists() for r in recorders] == [False, True] and len(lines(tmp_path)) == 2
+    assert all(file.exists() for file in files)
 
 
 DYING = """
