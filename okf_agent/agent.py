@@ -86,6 +86,7 @@ def run(
         error=redact(error),
         seconds=time.monotonic() - loop.started,
         result=context.check.result if context.check else None,
+        sql_error=context.check.sql_error if context.check else "",
     )
 
 
@@ -250,7 +251,7 @@ class _Loop:
         """The check of the SQL in a reply; a reply without SQL says why there is none."""
         sql = sql_in_text(reply.content)
         check = submit_answer.check_answer(sql, None if sql else reply.content.strip(), self.context)
-        self.emit(AnswerChecked(self.context.step, check.answer.checked, check.seconds))
+        self.emit(AnswerChecked(self.context.step, check.answer.checked, check.seconds, check.sql_error))
         return check
 
     # What both have in common.

@@ -40,6 +40,8 @@ class Asked:
     follows: str | None = None
     """The run whose conversation it continues."""
     conversation: tuple[Message, ...] = ()
+    read_before: tuple[str, ...] = ()
+    """Bundle paths that the runs of the conversation read."""
     client: str = "cli"
     """What asks, as the record names it."""
     hint: str = ""
@@ -198,6 +200,18 @@ def ask(asked: Asked, cell: Cell, workspace: Supplies, on_event: Callable[[Event
             line = trace.record(recorder.header, run)
             return Outcome(run, header.run_id, record, unrecorded=str(error), line=line)
     return Outcome(run, header.run_id, record, line=line)
+
+
+def check(asked: Asked, cell: Cell, workspace: Supplies, say: Say) -> None:
+    """Raise what asking a question with a cell would raise before its first model call.
+
+    Raises:
+        UserError: the cell cannot work, or the database lacks what its knowledge is made from.
+    """
+    cell.check()
+    ready = workspace.ready(asked.database, say)
+    sources = sources_of(workspace.config, asked.database, ready.documents, ready.bundle, cell, say)
+    knowledge.prepare(cell.knowledge, asked.text, sources)
 
 
 def sources_of(

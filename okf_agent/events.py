@@ -137,6 +137,8 @@ class AnswerChecked:
     step: int
     checked: Checked
     database_seconds: float
+    error: str = ""
+    """Why it does not run."""
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,8 @@ class Run:
     error: str = ""
     seconds: float = 0.0
     result: QueryResult | None = None
+    sql_error: str = ""
+    """Why the answer's own query does not run."""
 
     @property
     def answer(self) -> Answer | None:

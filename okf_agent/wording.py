@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 
@@ -22,11 +21,3 @@ def dollars(amount: Any) -> str:
     if not isinstance(amount, int | float):
         return "cost unknown"
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"
-
-
-def from_here(path: Path) -> str:
-    """A path as a person would type it: from the current folder where it lies in there."""
-    try:
-        return path.relative_to(Path.cwd()).as_posix()
-    except (ValueError, OSError):  # elsewhere; or the current folder is gone
-        return str(path)

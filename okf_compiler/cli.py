@@ -155,10 +155,11 @@ def _with_progress(names: Sequence[str]) -> Iterator[str]:
     if len(names) == 1 or not sys.stderr.isatty():
         yield from names
         return
-    from rich.console import Console
     from rich.progress import Progress
 
+    from okf_compiler.terminal import Console
+
     # Reports printed meanwhile go above the bar, but only while both go to the terminal: elsewhere they stay in stdout.
-    bar = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
+    bar = Progress(console=Console(sys.stderr), transient=True, redirect_stdout=sys.stdout.isatty())
     with bar:
         yield from bar.track(names, description="Compiling")

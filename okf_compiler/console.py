@@ -1,13 +1,16 @@
-"""How both command lines end: results on standard output, one message on standard error, an exit status."""
+"""How both command lines begin and end: streams that drive no terminal, one message for an error, an exit status."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, TextIO, cast
 
 import click
 
@@ -26,6 +29,9 @@ def run(commands: click.Group) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a console of another encoding shows what it can
             stream.reconfigure(errors="backslashreplace")
+    if sys.stdout.isatty():
+        sys.stdout = cast(TextIO, InertStream(sys.stdout))
+    sys.stderr = cast(TextIO, InertStream(sys.stderr))
     status = _status(commands)
     try:
         sys.stdout.flush()
@@ -79,7 +85,64 @@ def _unwritable(error: OSError) -> int:
 
 def _say(message: str) -> None:
     with contextlib.suppress(OSError):
-        click.echo(inert_lines(message), err=True)
+        tell(message)
+
+
+class InertStream:
+    """A terminal, or standard error: it writes lines of text, and nothing in them drives the terminal.
+
+    `run` puts it in the place of `sys.stdout` where that is a terminal, and of `sys.stderr`, so that whoever prints
+    passes here. What draws with escape sequences of its own takes the stream below, by `raw_stream`, and keeps content
+    apart from them: `okf_compiler.terminal.Console` and the editor of the prompt.
+    """
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw = raw
+        self.buffer = _InertBytes(self)
+
+    def write(self, text: str) -> int:
+        self.raw.write(inert_lines(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+class _InertBytes(io.RawIOBase):
+    """Bytes of UTF-8 for an `InertStream`."""
+
+    def __init__(self, stream: InertStream) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self._stream.fileno())
+
+    def write(self, data: Any) -> int:
+        self._stream.write(self._decoder.decode(bytes(data)))
+        return len(data)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def raw_stream(stream: TextIO) -> TextIO:
+    """The stream below an `InertStream`; any other as it is."""
+    return stream.raw if isinstance(stream, InertStream) else stream
+
+
+def tell(text: str) -> None:
+    """Print a message on standard error, wrapped at words where that is a terminal."""
+    from okf_compiler.terminal import Console
+
+    Console(sys.stderr).say(text)
 
 
 def _have_streams() -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from okf_compiler.inert import inert_json
+
 if TYPE_CHECKING:
     from okf_compiler.connections import Reach
     from okf_compiler.settings import Settings
@@ -86,7 +88,8 @@ json_option = click.option(
 
 def print_json(data: Any) -> None:
     """One line of `--json`: the whole result, or one of its objects where it is a list."""
-    click.echo(json.dumps(data, ensure_ascii=sys.stdout.isatty(), default=str))
+    narrow = sys.stdout.encoding.lower() not in ("utf-8", "utf8")
+    click.echo(inert_json(json.dumps(data, ensure_ascii=narrow, default=str)))
 
 
 def source_options(command: Command) -> Command:

@@ -88,11 +88,12 @@ def _progress(name: str, quiet: bool) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield lambda done, steps, what: click.echo(inert(f"{done}/{steps} {what}"), err=True)
         return
-    from rich.console import Console
     from rich.markup import escape
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+    from okf_compiler.terminal import Console
+
+    with Bar(console=Console(sys.stderr), transient=True, redirect_stdout=False) as bar:
         task = bar.add_task(f"Profiling {escape(inert(name))}", total=None)
         yield lambda done, steps, what: bar.update(
             task, completed=done, total=steps, description=f"Profiling {escape(inert(name))}: {escape(inert(what))}"

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from okf_agent.ask import Asked, Outcome, Workspace
+from okf_agent.ask import Asked, Outcome, Workspace, check
 from okf_agent.cell import Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.prepare import quiet
-from okf_agent.results import answers, compare, output
-from okf_agent.results.answers import grounds_of, inert_text
-from okf_agent.results.asking import close, show_asking, watch
-from okf_agent.results.formats import Format, Written, format_of
+from okf_agent.results import compare, output
+from okf_agent.results.answers import grounds_of
+from okf_agent.results.asking import close, show_answer, show_asking, watch
+from okf_agent.results.formats import Format, Written
 from okf_agent.results.one_object import OneObject
-from okf_agent.results.terminal import console
 from okf_agent.tasks import find_task
 from okf_agent.wording import count
 from okf_compiler.documents import only_database
 from okf_compiler.errors import UserError
+from okf_compiler.options import print_json
+from okf_compiler.terminal import Console
 
 
 @dataclass(frozen=True)
@@ -78,13 +77,10 @@ def run(config: Config, wanted: AskOptions, one: OneObject) -> int:
     asked = question_of(config, wanted)
     if wanted.output:
         output.check_target(wanted.output)
-        wanted = replace(wanted, format=wanted.format or format_of(wanted.output))
-    out, err = console(sys.stdout), console(sys.stderr)
+        wanted = replace(wanted, format=wanted.format or output.format_for(wanted.output))
+    out, err = Console(sys.stdout), Console(sys.stderr)
 
-    def say(line: str) -> None:
-        err.print(line, style="dim", markup=False)
-
-    cell = choose_cell(config, wanted.model, wanted.knowledge, say, wanted.without)
+    cell = choose_cell(config, wanted.model, wanted.knowledge, partial(err.say, style="dim"), wanted.without)
     with Workspace(config, wanted.bundle, unsafe_role=wanted.unsafe_role) as workspace:
         if wanted.compare:
             return _compare(asked, cell, workspace, wanted, one)
@@ -144,7 +140,7 @@ def _ask(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions, out
 
 def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions, one: OneObject) -> int:
     """As `_ask`, with one object on standard output, which also says whether the file was written."""
-    err = console(sys.stderr)
+    err = Console(sys.stderr)
     outcome = watch(asked, cell, workspace, err)
     facts = output.everything(outcome, grounds_of(asked, outcome, workspace))
     if wanted.output:
@@ -152,7 +148,7 @@ def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions
             written = _write(asked, outcome, workspace, wanted, err)
             facts["output_error"] = "" if written else "no query of this answer ran"
         except UserError as error:
-            err.print(inert_text(str(error), "red"), soft_wrap=True)
+            err.say(str(error), "red")
             facts["output_error"] = str(error)
         facts["exit_status"] = outcome.exit_status or (1 if facts["output_error"] else 0)
     database = workspace.ready(asked.database, quiet).database if outcome.run.result else None
@@ -166,9 +162,9 @@ def _say_answer(outcome: Outcome, wanted: AskOptions, out: Console, err: Console
     if outcome.run.answer is None:
         return
     if wanted.quiet and (wanted.output or not wanted.format):
-        out.print(answers.inert_text(outcome.run.answer.answer), soft_wrap=True)
+        out.say(outcome.run.answer.answer)
     elif not wanted.quiet:
-        err.print(answers.inert_text(outcome.run.answer.answer, "bold"), soft_wrap=True)
+        err.say(outcome.run.answer.answer, "bold")
 
 
 def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: AskOptions, err: Console) -> bool:
@@ -177,7 +173,7 @@ def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: AskOpti
     assert wanted.format
     if answer is None or result is None or answer.checked == "error":
         if wanted.output:
-            err.print(f"{wanted.output} was not written: no query of this answer ran.", style="red", markup=False)
+            err.say(f"{wanted.output} was not written: no query of this answer ran.", "red")
         return False
     database = workspace.ready(asked.database, quiet).database
     query, how = output.Query(answer.sql, result, database), Written(wanted.format, wanted.guard_formulas)
@@ -186,30 +182,47 @@ def _write(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: AskOpti
         return True
     rows = output.save(query, wanted.output, how, err)
     if not wanted.quiet:
-        err.print(f"{count(rows, 'row')} written to {wanted.output}", style="dim", markup=False, soft_wrap=True)
+        err.say(f"{count(rows, 'row')} written to {wanted.output}", "dim")
     return True
 
 
 def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions, one: OneObject) -> int:
-    """As configured and with other knowledge, one after the other, and both shown; the worse exit status."""
-    out, err = console(sys.stdout), console(sys.stderr)
+    """As configured and with other knowledge, one after the other, and both shown; the worse exit status.
+
+    Raises:
+        UserError: one of the two cannot work; nothing was asked.
+    """
+    out, err = Console(sys.stdout), Console(sys.stderr)
+    cells = [replace(cell, knowledge=mode) for mode in (cell.knowledge, compare.other_knowledge(cell.knowledge))]
+    for each in cells:
+        check(asked, each, workspace, partial(err.say, style="dim"))
     runs: list[compare.OneRun] = []
-    for mode in (cell.knowledge, compare.other_knowledge(cell.knowledge)):
-        each = replace(cell, knowledge=mode)
+    problem: UserError | None = None
+    for each in cells:
         if not wanted.as_json:
-            err.print(f"{mode}:", style="bold")
-        outcome = watch(asked, each, workspace, err)
+            err.say(f"{each.knowledge}:", "bold")
+        try:
+            outcome = watch(asked, each, workspace, err)
+        except UserError as error:
+            problem = error
+            break
         close(outcome, each, err)
         runs.append((each, outcome))
         if outcome.run.stop_reason == "interrupted":
             break
-    status = max(outcome.exit_status for _, outcome in runs)
+    if problem and not runs:
+        raise problem
+    status = max([outcome.exit_status for _, outcome in runs] + [problem.status if problem else 0])
     if wanted.as_json:
-        text = json.dumps({"exit_status": status, **_compared(asked, runs, workspace)}, ensure_ascii=False, default=str)
         one.begin()
-        output.standard_output().write(text.encode("utf-8", "backslashreplace") + b"\n")
+        print_json({"exit_status": status, "error": str(problem or ""), **_compared(asked, runs, workspace)})
     elif len(runs) == 2:
         out.print(*compare.side_by_side(*runs), sep="\n")
+    elif runs[0][1].run.answer:
+        (_, outcome), *_ = runs
+        show_answer(asked, outcome, workspace, out, wanted.chart)
+    if problem:
+        err.say(str(problem), "red")
     return status
 
 

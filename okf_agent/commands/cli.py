@@ -76,7 +76,7 @@ def commands(context: click.Context, /, **options: Any) -> None:
 @click.option("--format", type=click.Choice(FORMATS), help="Print the rows alone, all of them, in this format.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write all rows to FILE; its suffix says the format: .csv, .json, .md, .txt.",
+    help="Write all rows to FILE; its suffix says the format: .csv, .json, .md, .txt; a device gets CSV.",
 )  # fmt: skip
 @click.option("--guard-formulas", is_flag=True, help="In CSV, put a ' before cells that a spreadsheet would run.")
 @unsafe_option
@@ -158,6 +158,6 @@ config_options(commands)
 
 
 def _print_result(result: ToolResult) -> None:
-    click.echo(inert_lines(result.text) if sys.stdout.isatty() else result.text)
+    click.echo(inert_lines(result.text))
     if result.failed:
         sys.exit(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,7 @@ def context(
             print_json(seen.as_json())
             return
         text = "\n".join(shown(seen))
-        click.echo(inert_lines(text) if sys.stdout.isatty() else text)
+        click.echo(inert_lines(text))
 
 
 def _cell(config: Config, model: str | None, knowledge: str | None, without: str) -> Cell:

@@ -54,16 +54,15 @@ def run(tasks: str | None, **options: Any) -> None:
     Exit status: 0 when everything is done, 1 when it stopped before (a budget, a model that is not there, a leak),
     2 for a wrong call or a change since it began, 130 when interrupted.
     """
-    from rich.console import Console
-
     from okf_agent.evaluation.evaluate import run as evaluate
     from okf_agent.evaluation.plan import EvalOptions
+    from okf_compiler.terminal import Console
 
     patterns = tuple(part.strip() for part in (tasks or "").split(",") if part.strip())
     file, changes = config_given()
     given = (*(("--config", str(file)) if file else ()), *(part for change in changes for part in ("--set", change)))
     wanted = EvalOptions(tasks=patterns, config_given=given, **options)
-    sys.exit(evaluate(configured(), wanted, Console(stderr=True)))
+    sys.exit(evaluate(configured(), wanted, Console(sys.stderr)))
 
 
 @evaluation.command()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from okf_agent.cell import KNOWLEDGE, SWITCHES
+from okf_compiler.console import tell
 from okf_compiler.options import config_given
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def configured() -> Config:
 
 def say(line: str) -> None:
     """Tell the person something that is no result."""
-    click.echo(line, err=True)
+    tell(line)
 
 
 def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:

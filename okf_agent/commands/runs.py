@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,8 @@ from okf_agent.commands.options import complete, configured, say
 from okf_compiler.options import json_option, print_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from okf_agent.records.runs import Found, Record, RunFilter
+    from okf_compiler.terminal import Console
 
 LISTED = 20
 """Runs of a list where --last does not say."""
@@ -88,11 +88,11 @@ def runs(stats: bool, as_json: bool, last: int | None, **chosen: str) -> None:
 
 
 @runs.command()
-@click.argument("run_id", metavar="ID")
+@click.argument("run_id", metavar="[ID]", default="last")
 @click.option("--full", is_flag=True, help="Print every text whole, the instructions too.")
 @json_option
 def show(run_id: str, full: bool, as_json: bool) -> None:
-    """Show the run ID step by step; a part of the id is enough, `last` is the latest."""
+    """Show the run ID step by step: without one, or with `last`, the latest; a part of an id is enough."""
     from okf_agent.records import runs as records
     from okf_agent.records import view as runs_view
 
@@ -105,15 +105,15 @@ def show(run_id: str, full: bool, as_json: bool) -> None:
         return
     out = _console()
     for line in runs_view.run_lines(record, said):
-        out.print(line, soft_wrap=True)
+        out.say(line)
     if not steps:
         say("Its steps are not kept any more (trace.keep_days).")
     for event in steps:
         if full or event["event"] != "Instructions":
             for line in runs_view.step_lines(event, full):
-                out.print(line, soft_wrap=True)
+                out.say(line)
     for line in runs_view.end_lines(record):
-        out.print(line, soft_wrap=True)
+        out.say(line)
 
 
 @runs.command()
@@ -138,7 +138,7 @@ def tail(run_id: str | None, as_json: bool) -> None:
         if as_json:
             print_json(event)
         for line in () if as_json else runs_view.step_lines(event, False):
-            out.print(line, soft_wrap=True)
+            out.say(line)
         if event.get("event") == "Finished":
             return
 
@@ -204,7 +204,7 @@ def _print_run(record: Record, said: Sequence[Any], as_json: bool) -> None:
         return
     out = _console()
     for line in runs_view.run_lines(record, said):
-        out.print(line, soft_wrap=True)
+        out.say(line)
 
 
 def _print_statistics(figures: Sequence[Any], as_json: bool) -> None:
@@ -218,6 +218,6 @@ def _print_statistics(figures: Sequence[Any], as_json: bool) -> None:
 
 
 def _console() -> Console:
-    from rich.console import Console
+    from okf_compiler.terminal import Console
 
-    return Console(highlight=False)
+    return Console(sys.stdout)

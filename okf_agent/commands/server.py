@@ -62,14 +62,14 @@ def doctor(db: str | None, model: str | None, as_json: bool) -> None:
 
     Exit status: 1 when a finding is red.
     """
-    from rich.console import Console
     from rich.text import Text
 
     from okf_agent.access.doctor import examine
     from okf_compiler.inert import inert
+    from okf_compiler.terminal import Console
 
     findings = examine(configured(), db, model)
-    console = Console()
+    console = Console(sys.stdout)
     width = max(len(finding.check) for finding in findings)
     for finding in findings:
         if as_json:
@@ -77,9 +77,9 @@ def doctor(db: str | None, model: str | None, as_json: bool) -> None:
             continue
         line = Text(f"{finding.level:<7}", finding.level).append(f"{finding.check:<{width}}  ", "bold")
         line.append(inert(finding.text), "default")
-        console.print(line, soft_wrap=True)
+        console.say(line)
         if finding.remedy:
-            console.print(Text(" " * (width + 9) + inert(finding.remedy), "dim"), soft_wrap=True)
+            console.say(" " * (width + 9) + finding.remedy, "dim")
     if any(finding.level == "red" for finding in findings):
         sys.exit(1)
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import http.client
 import json
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -49,9 +50,10 @@ def silent(_what: str, _done: int, _total: int) -> None:
 def progress_bar(label: str = "Local model") -> Iterator[Progress]:
     """A bar on standard error where that is a terminal, else nothing."""
     from rich import progress as bars
-    from rich.console import Console
 
-    console = Console(stderr=True)
+    from okf_compiler.terminal import Console
+
+    console = Console(sys.stderr)
     columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.DownloadColumn())
     with bars.Progress(
         *columns, bars.TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal

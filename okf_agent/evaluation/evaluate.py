@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from okf_agent import prompts
 from okf_agent.ask import Workspace
 from okf_agent.cell import Cell
@@ -47,6 +45,7 @@ from okf_agent.models.providers import choose_model
 from okf_agent.prepare import Ready, Say
 from okf_agent.wording import count
 from okf_compiler.errors import UserError
+from okf_compiler.terminal import Console
 
 MOST_FAILING = 10
 """Tasks with failing gold that are named at the end."""
@@ -62,7 +61,7 @@ def run(config: Config, wanted: EvalOptions, console: Console) -> int:
     """
 
     def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.say(text)
 
     planned = make_plan(config, wanted, say)
     name = planned.wanted.name or _new_name(planned.suite.name)

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
+
+from okf_compiler.terminal import Console
 
 PLAIN_SECONDS = 15
 """Between two plain lines."""
@@ -126,7 +128,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """A line of its own."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.say(text)
 
 
 @contextmanager

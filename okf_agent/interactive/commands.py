@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LEAVE = ("/exit", "/quit")
 COMMANDS: Mapping[str, str] = {
     "/db": "[NAME]  the databases there are, or go over to one",
     "/knowledge": "[NAME]  the ways of giving a model knowledge, or go over to one",
@@ -20,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "/wrong": "[NOTE]  keep that the answer is wrong, and why",
     "/cost": "what this session took",
     "/runs": "[N]  the last runs on record",
+    "/clear": "clear the screen",
     "/new": "forget the conversation: the next question stands alone",
     "/help": "this list",
     "/exit": "leave; /quit and Ctrl-D do too",

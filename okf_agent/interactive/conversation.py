@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from okf_agent import prompts
 from okf_agent.events import Answer, Message
@@ -24,6 +24,8 @@ class Turn:
     question: str
     answer: Answer
     result: QueryResult | None
+    files: tuple[str, ...] = ()
+    """Bundle paths that its run read."""
 
 
 def messages(turns: Sequence[Turn]) -> tuple[Message, ...]:
@@ -40,12 +42,5 @@ def _messages(turn: Turn) -> tuple[Message, Message]:
 
 
 def _first_rows(result: QueryResult) -> str:
-    total = result.rows_total if result.rows_total is not None else result.cut.seen
-    cut = replace(
-        result.cut,
-        rows=result.cut.rows or len(result.rows) > FIRST_ROWS,
-        seen=max(total, len(result.rows)),
-        cells={place: length for place, length in result.cut.cells.items() if place[0] < FIRST_ROWS},
-    )
-    text = render.for_model(replace(result, rows=result.rows[:FIRST_ROWS], cut=cut))
+    text = render.for_model(result.first(FIRST_ROWS))
     return text if len(text) <= ROWS_CHARS else text[:ROWS_CHARS] + "…"

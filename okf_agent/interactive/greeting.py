@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from rich.text import Text
@@ -25,16 +27,16 @@ def greet(config: Config, database: str, bundle: Path | None, cell: Cell, notice
     Raises:
         UserError: there is no such database or bundle.
     """
-    from rich.console import Console
+    from okf_compiler.terminal import Console
 
-    err = Console(stderr=True, highlight=False)
+    err = Console(sys.stderr)
     if notice:
-        err.print(Text(notice, "magenta"), soft_wrap=True)
+        err.say(notice, "magenta")
     folder = bundle or config.settings.bundles / database
     if not (folder / "index.md").is_file():
         from okf_agent.prepare import find_bundle  # brings the database side: a second, the first time only
 
-        folder, _ = find_bundle(config, database, bundle, lambda line: err.print(Text(line, "dim"), soft_wrap=True))
+        folder, _ = find_bundle(config, database, bundle, partial(err.say, style="dim"))
     first, second, *questions = greeting(config, database, folder, cell.knowledge, cell.model, err.width)
     err.print(Text(first, "bold"))
     err.print(Text(second))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -12,8 +13,12 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import completion_is_selected, is_searching
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout.screen import Char
+from prompt_toolkit.output import create_output
 
 from okf_agent.interactive.reader import Completions
+from okf_compiler.console import raw_stream
+from okf_compiler.inert import DIRECTION_MARKS, inert
 
 
 class Editor:
@@ -21,7 +26,10 @@ class Editor:
 
     def __init__(self, history: Path | None, commands: Mapping[str, Completions]) -> None:
         kept: History = FileHistory(history) if history else InMemoryHistory()
+        # It shows control characters as ^[ by itself, and would let direction marks of a query work.
+        Char.display_mappings.update({mark: inert(mark) for mark in DIRECTION_MARKS})
         self._session: PromptSession[str] = PromptSession(
+            output=create_output(stdout=raw_stream(sys.stdout)),
             history=kept,
             completer=_Commands(commands),
             complete_while_typing=True,
@@ -34,7 +42,7 @@ class Editor:
         )
 
     def read(self, prompt: str, default: str = "") -> str:
-        return self._session.prompt([("bold", prompt)], default=default)
+        return self._session.prompt([("bold", inert(prompt))], default=default)
 
 
 class _Commands(Completer):

@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from okf_agent.cell import choose_cell
 from okf_agent.config import Config
-from okf_agent.interactive.commands import COMMANDS, LEAVE
+from okf_agent.interactive.commands import COMMANDS
 from okf_agent.interactive.completions import known_names
 from okf_agent.interactive.greeting import greet
 from okf_agent.interactive.reader import Completions, Reader, open_reader
+from okf_agent.interactive.typed import command_of, is_sql
 from okf_compiler.documents import list_databases, only_database
 from okf_compiler.errors import UserError, did_you_mean
-from okf_compiler.inert import inert_lines
 
 if TYPE_CHECKING:
     from okf_agent.interactive.session import Session
@@ -82,7 +80,8 @@ def converse(reader: Reader, prompt: str, open_session: Callable[[], Session]) -
         except KeyboardInterrupt:
             print(file=sys.stderr)
             continue
-        if line in LEAVE:
+        line = command_of(line) or line
+        if line in ("/exit", "/quit"):
             return
         if line:
             session = session or open_session()
@@ -91,16 +90,19 @@ def converse(reader: Reader, prompt: str, open_session: Callable[[], Session]) -
 
 
 def answer(session: Session, line: str) -> None:
-    """Do what one input says, a command or a question. Ctrl-C stops it, and not the prompt."""
+    """Do what one input says: a command, SQL or a question. Ctrl-C stops it, and not the prompt."""
     try:
-        if line.startswith("/"):
+        if line.startswith(("/", "\\")):
             session.do(line)
+        elif is_sql(line, session.tables()):
+            session.err.say("Run as a query of your own, as /sql does; no model was asked.", "dim")
+            session.edit_sql(line)
         else:
             session.ask(line)
     except UserError as error:
-        session.err.print(Text(inert_lines(str(error)), "red"), soft_wrap=True)
+        session.err.say(str(error), "red")
     except KeyboardInterrupt:
-        session.err.print("Interrupted.", style="magenta")
+        session.err.say("Interrupted.", "magenta")
 
 
 def completions(config: Config) -> dict[str, Completions]:
@@ -135,6 +137,8 @@ def _choose_database(config: Config, reader: Reader) -> str:
             return only_database(config.settings)
         if name in known:
             return name
+        if command_of(name) == "/exit":
+            sys.exit(0)
         print(f"There is no database {name!r}{did_you_mean(name, known)}", file=sys.stderr)
 
 

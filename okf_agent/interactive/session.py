@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from okf_agent.ask import Asked, Outcome, Workspace
 from okf_agent.cell import KNOWLEDGE, Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.interactive.commands import COMMANDS
-from okf_agent.interactive.conversation import Turn, messages
+from okf_agent.interactive.conversation import MAX_TURNS, Turn, messages
 from okf_agent.interactive.greeting import greet
 from okf_agent.interactive.reader import Reader
 from okf_agent.models.providers import LOCAL
@@ -23,8 +24,8 @@ from okf_agent.records import view as runs_view
 from okf_agent.results import answers, compare, output
 from okf_agent.results.answers import grounds_of
 from okf_agent.results.asking import close, show_asking, watch
-from okf_agent.results.formats import Written, format_of
-from okf_agent.results.terminal import Progress, console, summary
+from okf_agent.results.formats import Written
+from okf_agent.results.terminal import Progress, summary
 from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.render import rows_view, shown_rows
@@ -32,7 +33,11 @@ from okf_agent.wording import count, dollars
 from okf_compiler.documents import list_databases
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.inert import inert
+from okf_compiler.loaded import loaded
+from okf_compiler.terminal import Console
 
+QUOTED_CHARS = 80
+"""Of a question that a message names."""
 MAX_ROWS = 10_000
 """Rows that /rows shows at most; /save writes all."""
 
@@ -55,10 +60,12 @@ class Session:
         self.cell = cell
         self.reader = reader
         self.chart = chart
-        self.out = console(sys.stdout)
-        self.err = console(sys.stderr)
+        self.out = Console(sys.stdout)
+        self.err = Console(sys.stderr)
         self.turns: list[Turn] = []
         self.last: Last | None = None
+        self.unanswered = ""
+        """The last question, where something ended it before it was asked."""
         self.query: output.Query | None = None
         """The last query that ran, of an answer or of one's own."""
         self.outcomes: list[Outcome] = []
@@ -84,13 +91,21 @@ class Session:
 
     def ask(self, text: str) -> None:
         """A question, which sees what was asked before."""
-        follows = self.turns[-1].run_id if self.turns else None
-        asked = Asked(text, self.database, follows=follows, conversation=messages(self.turns))
+        seen = self.turns[-MAX_TURNS:]
+        asked = Asked(
+            text,
+            self.database,
+            follows=seen[-1].run_id if seen else None,
+            conversation=messages(seen),
+            read_before=tuple(path for turn in seen for path in turn.files),
+        )
+        self.last, self.unanswered = None, text
         outcome = show_asking(asked, self.cell, self.workspace, self.out, self.err, self.chart)
         self._remember(asked, self.cell, outcome)
         answer = outcome.run.answer
         if answer is not None:
-            self.turns.append(Turn(outcome.run_id, text, answer, outcome.run.result))
+            files = tuple(outcome.run.tally.files_opened)
+            self.turns.append(Turn(outcome.run_id, text, answer, outcome.run.result, files))
             if answer.sql:
                 self.query = output.Query(answer.sql, outcome.run.result, self._database())
 
@@ -108,7 +123,7 @@ class Session:
         if name not in known and not (self.config.settings.bundles / name / "index.md").is_file():
             raise UserError(f"There is no database {name!r}{did_you_mean(name, known)} /db lists them.")
         if name != self.database:
-            self.start_afresh("")
+            self._forget()
             self.database = name
             greet(self.config, name, self.workspace.bundle, self.cell)
 
@@ -129,8 +144,19 @@ class Session:
         self.out.print(Text(f"{inert(self.cell.model)} answers, in mode {self.mode}."))
 
     def start_afresh(self, _: str) -> None:
+        self._forget()
+        self.out.say("The conversation is forgotten: the next question stands alone.")
+
+    def _forget(self) -> None:
         self.turns.clear()
         self.last = self.query = None
+        self.unanswered = ""
+
+    def tables(self) -> Iterator[str]:
+        """The names of the database's tables, as far as its bundle knows them."""
+        with contextlib.suppress(UserError):
+            bundle = loaded(self.workspace.bundle or self.config.settings.bundles / self.database)
+            yield from (table.title for table in bundle.tables)
 
     # The last answer.
 
@@ -148,13 +174,18 @@ class Session:
         self.out.print(Group(*answers.explain(grounds_of(last.asked, last.outcome, self.workspace))))
 
     def judge(self, verdict: str, note: str) -> None:
-        run_id = self._last().outcome.run_id
-        runs.add_feedback(self.config.runs, run_id, verdict, note)
-        self.out.print(Text(f"Kept: {run_id} is {verdict}{f' ({inert(note)})' if note else ''}."))
+        last = self._last()
+        question, run = quoted(last.asked.text), last.outcome.run
+        if run.answer is None:
+            why = answers.ENDS.get(run.stop_reason, "it failed")
+            raise UserError(f"{question} has no answer that could be {verdict}: {why}. Ask it again first.")
+        runs.add_feedback(self.config.runs, last.outcome.run_id, verdict, note)
+        self.out.say(f"Kept: the answer to {question} is {verdict}{f' ({note})' if note else ''}.")
 
     def _last(self) -> Last:
         if self.last is None:
-            raise UserError("There is no question yet. Ask one first.")
+            ended = f"{quoted(self.unanswered)} was ended before it was asked." if self.unanswered else ""
+            raise UserError(f"{ended or 'There is no question yet.'} Ask one first.")
         return self.last
 
     # The last query.
@@ -177,7 +208,7 @@ class Session:
         elif query.result is None:
             raise UserError("The last query gave no rows: it did not run.")
         else:
-            self._show(query.result)
+            self._show(query.result.first(self.config.settings.database.max_rows))
 
     def save(self, argument: str) -> None:
         query = self._query()
@@ -186,12 +217,12 @@ class Session:
         if not name:
             raise UserError("Name a file: /save rows.csv")
         path = Path(name).expanduser()
-        how = Written(format_of(path))
+        how = Written(output.format_for(path))
         output.check_target(path)
-        if path.exists() and not force:
+        if path.is_file() and not output.is_device(path) and not force:
             raise UserError(f"{path} is there already. Write over it with /save -f {path}")
         rows = output.save(query, path, how, self.err)
-        self.out.print(Text(f"{count(rows, 'row')} written to {path}"), soft_wrap=True)
+        self.out.say(f"{count(rows, 'row')} written to {path}")
 
     def _run(self, sql: str, max_rows: int) -> None:
         database = self._database()
@@ -222,8 +253,8 @@ class Session:
 
     def show_cost(self, _: str) -> None:
         for outcome in self.outcomes[-20:]:
-            self.out.print(Text(summary(outcome, outcome.line.get("model", ""))), soft_wrap=True)
-        self.out.print(Text(_sum(self.outcomes), "bold"), soft_wrap=True)
+            self.out.say(summary(outcome, outcome.line.get("model", "")))
+        self.out.say(_sum(self.outcomes), "bold")
 
     def show_runs(self, count: str) -> None:
         if count and not count.isdecimal():
@@ -231,17 +262,20 @@ class Session:
         said = runs.read_feedback(self.config.runs)
         for record in runs.read_runs(self.config.runs, last=int(count or 10)).records:
             for line in runs_view.run_lines(record, said.get(record["run_id"], ())):
-                self.out.print(line, soft_wrap=True)
+                self.out.say(line)
+
+    def clear(self, _: str) -> None:
+        self.out.clear()
 
     def help(self, _: str) -> None:
-        self.out.print("Type a question in plain language; it sees the ones before it. Or:")
+        self.out.say("Type a question in plain language; it sees the ones before it. SQL is run as it is. Or:")
         for name, text in COMMANDS.items():
             if text:
                 self.out.print(Text(f"  {name:<12}{text}"))
-        self.out.print("Enter sends; Alt-Enter, or a backslash and Enter, begins a new line. Ctrl-C stops a question.")
+        self.out.say("Enter sends; Alt-Enter, or a backslash and Enter, begins a new line. Ctrl-C stops a question.")
 
     def _say(self, line: str) -> None:
-        self.err.print(Text(inert(line), "dim"), soft_wrap=True)
+        self.err.say(line, "dim")
 
 
 DOES: Mapping[str, Callable[[Session, str], None]] = {
@@ -259,10 +293,17 @@ DOES: Mapping[str, Callable[[Session, str], None]] = {
     "/wrong": lambda session, note: session.judge("wrong", note),
     "/cost": Session.show_cost,
     "/runs": Session.show_runs,
+    "/clear": Session.clear,
     "/new": Session.start_afresh,
     "/help": Session.help,
 }
 """What each command does; the prompt itself knows those that leave."""
+
+
+def quoted(question: str) -> str:
+    """The beginning of a question on one line, in quotation marks."""
+    line = " ".join(question.split())
+    return f'"{line if len(line) <= QUOTED_CHARS else line[: QUOTED_CHARS - 1] + "…"}"'
 
 
 def _sum(outcomes: Sequence[Outcome]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from okf_compiler.errors import UserError
+from okf_compiler.inert import inert_json
 
 RECORD = "The record of this run"
 LOCK_SECONDS = 30
@@ -123,11 +124,7 @@ def write_line(file: int, data: Mapping[str, Any]) -> None:
     Raises:
         OSError: a full disk, a size limit, …
     """
-    text = json.dumps(data, ensure_ascii=False, default=str)
-    try:
-        line = text.encode() + b"\n"
-    except UnicodeEncodeError:  # half of a surrogate pair, from a model
-        line = json.dumps(data, default=str).encode() + b"\n"
+    line = inert_json(json.dumps(data, ensure_ascii=False, default=str)).encode() + b"\n"
     size = os.lseek(file, 0, os.SEEK_END)
     try:
         written = 0

@@ -74,6 +74,8 @@ def step_lines(event: Mapping[str, Any], whole: bool) -> Iterator[Text]:
         case "ToolFinished":
             style = "red" if event.get("failed") else "default"
             yield from _said(f"     {event.get('name')} gave", str(event.get("text") or ""), whole, style)
+        case "AnswerChecked" if event.get("error"):
+            yield from _said("     its query does not run", str(event["error"]), whole, "red")
         case "Told":
             yield from _said("     told", str(event.get("text") or ""), whole, "yellow")
         case "ModelFailed":
@@ -167,7 +169,8 @@ def _text(record: Record, name: str) -> str:
 
 def _of_answer(record: Record, name: str) -> str:
     answer = record.get("answer")
-    return str(answer.get(name, "")) if isinstance(answer, dict) else ""
+    value = answer.get(name) if isinstance(answer, dict) else None
+    return "" if value is None else str(value)
 
 
 def _tokens(record: Record) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
@@ -17,6 +17,7 @@ from okf_agent.sql.render import rows_view, shown_rows
 from okf_agent.wording import count
 from okf_compiler.errors import UserError
 from okf_compiler.inert import inert
+from okf_compiler.terminal import Console
 
 MAX_RULES = 6
 """Rules whose definitions are shown beside an answer; /why shows all."""
@@ -40,18 +41,19 @@ CHECKS = {
 
 
 def grounds_of(asked: Asked, outcome: Outcome, workspace: Workspace) -> Grounds:
-    """What the answer of a run rests on; nothing where its bundle can no longer be read."""
+    """What the answer of a run rests on, with what its conversation read; nothing where its bundle cannot be read."""
     answer = outcome.run.answer
     if answer is None:
         return Grounds()
     try:
         bundle = workspace.ready(asked.database, quiet).bundle
-        return grounds.find(outcome.run.tally.files_opened, bundle, asked.text, answer.answer, answer.sql)
+        files = [*asked.read_before, *outcome.run.tally.files_opened]
+        return grounds.find(files, bundle, asked.text, answer.answer, answer.sql)
     except UserError:
         return Grounds()
 
 
-def show(run: Run, found: Grounds, chart_wanted: bool | None, out: Console) -> Iterator[RenderableType]:
+def show(run: Run, found: Grounds, chart_wanted: bool | None, out: Console, max_rows: int) -> Iterator[RenderableType]:
     """The parts of an answer in the order they are read. `chart_wanted`: None where it helps, else always or never."""
     answer = run.answer
     assert answer is not None
@@ -69,15 +71,15 @@ def show(run: Run, found: Grounds, chart_wanted: bool | None, out: Console) -> I
         yield Text()
         yield shown_sql(answer.sql, out)
         if answer.checked in CHECKS:
-            yield Text("\n" + CHECKS[answer.checked], "magenta")
+            yield inert_text("\n" + " ".join(filter(None, (CHECKS[answer.checked], run.sql_error))), "magenta")
     if run.result is not None and answer.checked == "ran":
         yield Text()
-        yield rows_view(run.result, out.width)
+        yield rows_view(run.result.first(max_rows), out.width)
         bars = None if chart_wanted is False else chart.bars(run.result, force=bool(chart_wanted))
         if bars:
             yield Text()
             yield from chart.draw(bars, out.width, ascii_only=out.options.ascii_only)
-    notes = [*_notes(run, found, bool(chart_wanted))]
+    notes = [*_notes(run, found, bool(chart_wanted), max_rows)]
     yield from (Text(note, "magenta") for note in notes)
     yield Text()
 
@@ -121,11 +123,11 @@ def _rule(rule: Rule, out: Console) -> Iterator[Text]:
             yield Text(margin).append_text(line)
 
 
-def _notes(run: Run, found: Grounds, chart_wanted: bool) -> Iterator[str]:
+def _notes(run: Run, found: Grounds, chart_wanted: bool, max_rows: int) -> Iterator[str]:
     """What was cut, what was assumed, and what was not found."""
-    result = run.result
+    result = run.result and run.result.first(max_rows)
     if result is not None and result.cut.rows:
-        yield f"Shown are {shown_rows(result)}; --output FILE or /save FILE writes all."
+        yield f"Shown are the first {shown_rows(result)}; --output FILE or /save FILE writes all."
     if result is not None and result.cut.cells:
         yield f"Cut: {count(len(result.cut.cells), 'long cell')}; --output FILE or /save FILE writes cells whole."
     for rule in found.rules:

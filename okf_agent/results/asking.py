@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group
-from rich.text import Text
+from rich.console import Group
 
 from okf_agent.ask import Asked, Outcome, Workspace, ask
 from okf_agent.cell import Cell
 from okf_agent.results import answers, terminal
-from okf_agent.results.answers import ENDS, inert_text
+from okf_agent.results.answers import ENDS
+from okf_compiler.terminal import Console
 
 
 def show_asking(
@@ -26,10 +26,16 @@ def show_asking(
     """
     outcome = watch(asked, cell, workspace, err)
     if outcome.run.answer is not None:
-        grounds = answers.grounds_of(asked, outcome, workspace)
-        out.print(Group(*answers.show(outcome.run, grounds, chart, out)))
+        show_answer(asked, outcome, workspace, out, chart)
     close(outcome, cell, err)
     return outcome
+
+
+def show_answer(asked: Asked, outcome: Outcome, workspace: Workspace, out: Console, chart: bool | None) -> None:
+    """Print the answer of a run that has one."""
+    grounds = answers.grounds_of(asked, outcome, workspace)
+    max_rows = workspace.config.settings.database.max_rows
+    out.print(Group(*answers.show(outcome.run, grounds, chart, out, max_rows)))
 
 
 def watch(asked: Asked, cell: Cell, workspace: Workspace, err: Console, *, quiet: bool = False) -> Outcome:
@@ -43,12 +49,12 @@ def watch(asked: Asked, cell: Cell, workspace: Workspace, err: Console, *, quiet
 
 
 def close(outcome: Outcome, cell: Cell, err: Console, *, quiet: bool = False) -> None:
-    """What there is to say after an answer: what went wrong, what it took, where its record is."""
+    """Say what went wrong, what the run took, and its id."""
     if outcome.run.stop_reason == "error":
-        err.print(inert_text(outcome.run.error, "red"), soft_wrap=True)
+        err.say(outcome.run.error, "red")
     elif outcome.run.answer is None:
-        err.print(Text(f"There is no answer: {ENDS.get(outcome.run.stop_reason, outcome.run.stop_reason)}.", "magenta"))
+        err.say(f"There is no answer: {ENDS.get(outcome.run.stop_reason, outcome.run.stop_reason)}.", "magenta")
     if not quiet:
-        err.print(Text(terminal.summary(outcome, cell.model), "dim"), soft_wrap=not err.is_terminal)
+        err.say(terminal.summary(outcome, cell.model), "dim")
     if outcome.unrecorded:
-        err.print(inert_text(outcome.unrecorded, "red"), soft_wrap=True)
+        err.say(outcome.unrecorded, "red")

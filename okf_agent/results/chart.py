@@ -11,9 +11,10 @@ from rich.text import Text
 
 from okf_agent.sql.database import QueryResult
 from okf_agent.sql.render import is_number_type
+from okf_agent.tools.submit_answer import CHART_ROWS
 from okf_compiler.inert import inert
 
-MAX_BARS = 40
+MAX_BARS = CHART_ROWS
 MAX_LABEL = 30
 _FINITE = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _PERIOD = re.compile(r"(^|_)(year|quarter|month|week|day|hour|date|period)(_|$)", re.IGNORECASE)

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from okf_agent.results.formats import Written
 from okf_agent.sql import sql_text
 from okf_agent.sql.database import Database
-from okf_compiler.inert import inert
+from okf_compiler.inert import inert, inert_json
 from okf_compiler.postgres import Row
 
 _CSV = re.compile(r'[,"\r\n]')
@@ -112,7 +112,7 @@ def _json(columns: Sequence[str], types: Sequence[str], batches: Iterable[list[R
     for batch in batches:
         cells = [[*map(cast, column)] for cast, column in zip(casts, zip(*batch, strict=True), strict=False)]
         rows = zip(*cells, strict=True) if cells else iter([()] * len(batch))
-        yield before + ",\n".join([template % row for row in rows])
+        yield inert_json(before + ",\n".join([template % row for row in rows]))
         before = ",\n"
     yield "[]\n" if before == "[\n" else "\n]\n"
 

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, TextIO, cast
 
-from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from okf_agent.ask import Outcome
 from okf_agent.results import export
-from okf_agent.results.formats import Written
+from okf_agent.results.formats import Format, Written, format_of
 from okf_agent.results.grounds import Grounds
 from okf_agent.results.one_object import INTERRUPTED, OneObject
 from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
+from okf_compiler.console import InertStream
 from okf_compiler.errors import UserError
-from okf_compiler.inert import inert
+from okf_compiler.inert import inert_json
+from okf_compiler.terminal import Console
+from okf_compiler.whole_file import whole_file
+
+FULL = Path("/dev/full")
 
 
 @dataclass(frozen=True)
@@ -57,50 +61,72 @@ def write_rows(query: Query, how: Written, file: BinaryIO, on_rows: Callable[[in
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears whole at the end, or not at all: on any exception what was there before stays.
+def target_file(path: Path) -> Iterator[BinaryIO]:
+    """What `path` names, to write to: a file appears whole at the end or not at all, a device or pipe gets each piece.
 
     Raises:
         UserError: it cannot be written.
     """
-    target = path.resolve()
     try:
-        if target.exists() and not target.is_file() and not target.is_dir():  # a pipe, a device: nothing to replace
-            with target.open("wb") as device:
-                yield device
-            return
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
+        if stream := _standard_stream(path):
+            stream.flush()
+            yield stream.buffer
+            stream.flush()
+        elif not is_device(path):
+            with whole_file(path) as file:
                 yield file
-            _same_mode(name, target)
-            Path(name).replace(target)
-        finally:
-            Path(name).unlink(missing_ok=True)
+        else:
+            with path.open("w", encoding="utf-8") as device:
+                yield cast(BinaryIO, InertStream(device).buffer if device.isatty() else device.buffer)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
-def check_target(path: Path) -> None:
-    """Refuse a file that could not be written, before anything is spent on its content.
+def is_device(path: Path) -> bool:
+    """Whether a path names a device, a pipe or a standard stream: what is written there replaces nothing."""
+    return (path.exists() and not path.is_file() and not path.is_dir()) or _standard_stream(path) is not None
+
+
+def format_for(path: Path) -> Format:
+    """The format that a file's name asks for; a device's asks for none and gets CSV.
 
     Raises:
-        UserError: its folder is not there or not ours to write to, or it is a folder itself.
+        UserError: the name of a file says no format.
     """
-    folder = path.resolve().parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        problem = "it is a folder" if path.is_dir() else f"{folder} is no folder that you can write to"
-        raise UserError(f"{path} cannot be written: {problem}.", status=2)
+    return "csv" if not path.suffix and is_device(path) else format_of(path)
 
 
-def _same_mode(name: str, target: Path) -> None:
-    """The mode of the file that is replaced, else that of any new file."""
-    if target.exists():
-        shutil.copymode(target, name)
-    elif os.name == "posix":
-        mask = os.umask(0o077)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
+def check_target(path: Path) -> None:
+    """Refuse what could not be written, before anything is spent on its content.
+
+    Raises:
+        UserError: says why.
+    """
+    try:
+        if not is_device(path):
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "it is a folder")
+            if not path.resolve().parent.is_dir():
+                raise FileNotFoundError(errno.ENOENT, f"there is no folder {path.resolve().parent}")
+            with tempfile.TemporaryFile(dir=path.resolve().parent) as trial:
+                trial.write(b"\0")
+        elif path.is_socket():
+            raise OSError(errno.ENXIO, "it is a socket")
+        elif not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, "you may not write to it")
+        elif FULL.exists() and path.stat().st_rdev == FULL.stat().st_rdev:
+            raise OSError(errno.ENOSPC, "it is always full")
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
+        raise UserError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}.", status=2) from None
+
+
+def _standard_stream(path: Path) -> TextIO | None:
+    """Standard output or standard error, if a path such as /dev/stdout names what it goes to."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # no such path; a stream without a descriptor
+            if os.path.samestat(path.stat(), os.fstat(stream.fileno())):
+                return stream
+    return None
 
 
 @contextlib.contextmanager
@@ -118,26 +144,14 @@ def save(query: Query, path: Path, how: Written, err: Console) -> int:
     Raises:
         UserError: there is nothing to write, the query fails now, or the file cannot be written; the file is as before.
     """
-    with row_counter(err, f"Writing {path}:") as on_rows, whole_file(path) as file:
+    with row_counter(err, f"Writing {path}:") as on_rows, target_file(path) as file:
         return write_rows(query, how, file, on_rows)
 
 
-class StandardOutput:
-    """Standard output for bytes of UTF-8; a terminal gets text that it shows and does not obey."""
-
-    def write(self, piece: bytes) -> int:
-        if sys.stdout.isatty():
-            lines = piece.decode("utf-8", "replace").split("\n")
-            sys.stdout.write("\n".join(map(inert, lines)))
-        else:
-            sys.stdout.buffer.write(piece)
-        return len(piece)
-
-
 def standard_output() -> BinaryIO:
-    """Standard output as a file that rows are written to."""
+    """Standard output as a file that rows are written to; a terminal shows them and obeys nothing in them."""
     sys.stdout.flush()
-    return cast(BinaryIO, StandardOutput())
+    return sys.stdout.buffer
 
 
 def everything(outcome: Outcome, grounds: Grounds) -> dict[str, Any]:
@@ -175,7 +189,7 @@ def write_json(
             except KeyboardInterrupt:
                 facts |= {"rows_error": "interrupted", "exit_status": INTERRUPTED}
                 rows = False
-        head = json.dumps(facts, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace")
+        head = inert_json(json.dumps(facts, ensure_ascii=False, default=str)).encode()
         one.begin()
         file.write(head[:-1] + b', "rows": ')
         if rows:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO
+from typing import Any
 
-from rich.console import Console
-from rich.status import Status
+from rich.live import Live
+from rich.spinner import Spinner
 from rich.text import Text
 
 from okf_agent.ask import Outcome
@@ -24,20 +23,12 @@ from okf_agent.events import (
     ToolStarted,
 )
 from okf_agent.results.answers import ENDS
-from okf_agent.wording import count, dollars, from_here
-from okf_compiler.inert import inert, inert_lines
-
-PIPE_WIDTH = 200
-"""Columns where no terminal says how many: what reads a pipe breaks lines itself."""
+from okf_agent.wording import count, dollars
+from okf_compiler.inert import inert
+from okf_compiler.terminal import Console
 
 SIGN_OF_LIFE_S = 20.0
 """Seconds without a line after which one says, where no terminal shows a spinner, what is still going on."""
-
-
-def console(stream: TextIO) -> Console:
-    """A console on standard output or standard error."""
-    wide = not stream.isatty() and not os.environ.get("COLUMNS", "").isdigit()
-    return Console(file=stream, width=PIPE_WIDTH if wide else None, highlight=False)
 
 
 class Progress:
@@ -49,7 +40,7 @@ class Progress:
         """`quiet` prints nothing."""
         self.console = console
         self.quiet = quiet
-        self._spinner: Status | None = None
+        self._spinner: _Spinner | None = None
         self._signs: _SignsOfLife | None = None
         self._arguments: Mapping[str, Any] = {}
 
@@ -65,7 +56,7 @@ class Progress:
     def say(self, line: str) -> None:
         """One line, about something that is being got ready or that is worth knowing."""
         if not self.quiet:
-            self.console.print(Text(inert_lines(line), "dim"), soft_wrap=True)
+            self.console.say(line, "dim")
 
     def __call__(self, event: Event) -> None:
         if self.quiet:
@@ -95,10 +86,8 @@ class Progress:
             self._signs.begin(doing)
             return
         if self._spinner is None:
-            plain = self.console.options.ascii_only
-            self._spinner = self.console.status("", spinner="line" if plain else "dots")
-            self._spinner.start()
-        self._spinner.update(Text(doing, "dim"))
+            self._spinner = _Spinner(self.console)
+        self._spinner.begin(doing)
 
     def _finished(self, event: ToolFinished) -> Text:
         line = Text(f"{event.step:>3}  ", "dim")
@@ -108,6 +97,30 @@ class Progress:
 
     def _room(self, taken: int) -> int:
         return max(20, min(self.console.width, 200) - taken)
+
+
+class _Spinner:
+    """Turns at a terminal beside what is going on and how many seconds it has taken so far."""
+
+    def __init__(self, console: Console) -> None:
+        self._spinner = Spinner("line" if console.options.ascii_only else "dots")
+        self._began = ("", time.monotonic())
+        self._live = Live(
+            get_renderable=self._view, console=console, transient=True, refresh_per_second=10,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        self._live.start()
+
+    def begin(self, doing: str) -> None:
+        self._began = (doing, time.monotonic())
+
+    def stop(self) -> None:
+        self._live.stop()
+
+    def _view(self) -> Spinner:
+        doing, since = self._began
+        self._spinner.update(text=Text(f"{doing} ({time.monotonic() - since:.0f} s)", "dim", no_wrap=True))
+        return self._spinner
 
 
 class _SignsOfLife:
@@ -151,7 +164,7 @@ def _gist(event: ToolFinished, arguments: Mapping[str, Any]) -> str:
 
 
 def summary(outcome: Outcome, model: str) -> str:
-    """One line: what the run took, and where its record is."""
+    """One line: what the run took, and its id, which `okf-agent runs show` takes."""
     run = outcome.run
     tally = run.tally
     return " · ".join(
@@ -162,7 +175,7 @@ def summary(outcome: Outcome, model: str) -> str:
             dollars(tally.cost_usd),
             count(tally.sql_errors, "SQL error"),
             f"{run.seconds:.1f} s",
-            from_here(outcome.record),
+            f"run {outcome.run_id}",
         ]
     )
 

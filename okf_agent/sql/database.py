@@ -11,7 +11,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -60,6 +60,13 @@ class QueryResult:
     """Rows of the whole result, None if they were not counted to the end."""
     cut: Cut
     seconds: float
+
+    def first(self, rows: int) -> QueryResult:
+        """The same with no more than `rows` rows."""
+        if len(self.rows) <= rows:
+            return self
+        cells = {place: length for place, length in self.cut.cells.items() if place[0] < rows}
+        return replace(self, rows=self.rows[:rows], cut=Cut(True, max(self.cut.seen, len(self.rows)), cells))
 
 
 class Export:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from okf_agent.prompts.framing import in_json
 from okf_agent.wording import count
-from okf_compiler.inert import ACTIVE, inert
+from okf_compiler.inert import inert, inert_json
 
 if TYPE_CHECKING:
     from okf_agent.sql.database import QueryResult
@@ -174,8 +174,4 @@ def _json_cell(cell: str | None, type: str) -> str:
 
 
 def _json_string(text: str) -> str:
-    return in_json(ACTIVE.sub(_json_escape, json.dumps(text, ensure_ascii=False)))
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    return json.dumps(match.group())[1:-1]
+    return in_json(inert_json(json.dumps(text, ensure_ascii=False)))

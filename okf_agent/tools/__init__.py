@@ -119,6 +119,8 @@ class Check:
     result: QueryResult | None = None
     ungrounded_numbers: tuple[str, ...] = ()
     seconds: float = 0.0
+    sql_error: str = ""
+    """Why the SQL does not run, in PostgreSQL's words; "" if it does."""
 
 
 def arguments_of(**properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,11 +51,11 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     )
 
 
-def query(sql: str, database: Queries) -> tuple[QueryResult | QueryError, float]:
+def query(sql: str, database: Queries, max_rows: int | None = None) -> tuple[QueryResult | QueryError, float]:
     """The result or the error of a query, and the seconds it took."""
     begin = time.monotonic()
     try:
-        found: QueryResult | QueryError = database.run(sql)
+        found: QueryResult | QueryError = database.run(sql, max_rows=max_rows)
     except QueryError as error:
         found = error
     return found, time.monotonic() - begin

@@ -13,6 +13,9 @@ from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Check, Context, Tool, ToolResult, arguments_of
 from okf_agent.tools.run_sql import query, remember
 
+CHART_ROWS = 40
+"""Rows of an answer that are fetched for a person's chart, also where fewer are shown as rows."""
+
 
 def tool() -> Tool:
     """Hands in the answer and ends the run."""
@@ -52,20 +55,21 @@ def check_answer(sql: str, answer: str | None, context: Context) -> Check:
     try:
         cleaned = sql_text.clean(sql)
     except sql_text.SqlTextError as error:
-        return Check(Answer(sql.strip(), said, None, "error"), prompts.say("check_error", problem=error))
+        problem = prompts.say("check_error", problem=error)
+        return Check(Answer(sql.strip(), said, None, "error"), problem, sql_error=str(error))
     if context.database is None:
         missing = context.evidence.missing(said)
         problem = prompts.say("check_numbers_not_run", numbers=", ".join(missing)) if missing else ""
         return Check(Answer(cleaned, said, None, "not_run"), problem, None, missing)
-    result, seconds = query(cleaned, context.database)
+    result, seconds = query(cleaned, context.database, max(context.max_rows, CHART_ROWS))
     if isinstance(result, QueryError):
         problem = prompts.say("check_error", problem=result)
         missing = context.evidence.missing(said)
-        return Check(Answer(cleaned, said, None, "error"), problem, None, missing, seconds)
+        return Check(Answer(cleaned, said, None, "error"), problem, None, missing, seconds, str(result))
     remember(result, context)
     said = _describe(result) if answer is None else answer
     missing = context.evidence.missing(said)
-    checked, problem = _judge(result, missing)
+    checked, problem = _judge(result.first(context.max_rows), missing)
     return Check(Answer(cleaned, said, result.rows_total, checked), problem, result, missing, seconds)
 
 

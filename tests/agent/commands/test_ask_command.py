@@ -5,7 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
+import socket
 import subprocess
+import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command import SCRIPTS, run_inside
@@ -23,7 +28,7 @@ def test_the_question_comes_from_standard_input(workspace: Workspace) -> None:
     for arguments in (["ask", "-"], ["ask"]):
         result = workspace.agent(*arguments, script=ACTIVE[3:], typed="\ufeffHow many\ncustomers?\n")
         assert result.returncode == 0, result.stderr
-        assert result.stderr.endswith(" · runs/runs.jsonl\n")
+        assert result.stderr.endswith(f" · run {workspace.records()[-1]['run_id']}\n")
         assert workspace.records()[-1]["question"] == "How many\ncustomers?"
     empty = workspace.agent("ask", "-", script=[], typed=" \n")
     assert (empty.returncode, "standard input" in empty.stderr) == (2, True)
@@ -98,13 +103,79 @@ def test_json_is_one_object_also_where_the_call_is_wrong(
     assert said in told["error"] and said in result.stderr
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full device")  # noqa: PTH110
 def test_json_is_one_object_also_where_the_file_cannot_be_written(workspace: Workspace) -> None:
-    arguments = ["ask", "x", "--json", "-o", "/dev/full", "--format", "csv"]
-    result = workspace.agent(*arguments, script=[submit("SELECT 1 AS a", "It is 1.")])
+    pipe = workspace.root / "pipe.csv"
+    os.mkfifo(pipe)
+    threading.Thread(target=lambda: pipe.open("rb").close(), daemon=True).start()
+    result = workspace.agent("ask", "x", "--json", "-o", "pipe.csv", script=[submit(SERIES.format(100_000), "Many.")])
     told = json.loads(result.stdout)
-    assert (result.returncode, told["exit_status"], told["rows"]) == (1, 1, [{"a": 1}])
-    assert "No space left" in told["output_error"] and "No space left" in result.stderr
+    assert (result.returncode, told["exit_status"], len(told["rows"])) == (1, 1, 100_000)
+    assert "Broken pipe" in told["output_error"] and "Broken pipe" in result.stderr
+
+
+ROWS = "a\n1\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "stdout", "stderr"),
+    [
+        ("/dev/null", "", ""),
+        ("/dev/stdout", ROWS, ""),
+        ("/proc/self/fd/1", ROWS, ""),
+        ("/dev/stderr", "", ROWS),
+        ("out", "", ""),
+    ],
+)
+def test_rows_go_to_whatever_can_be_written(workspace: Workspace, target: str, stdout: str, stderr: str) -> None:
+    """Standard streams are pipes here; `out` is a link to the null device."""
+    link = workspace.root / "out"
+    link.unlink(missing_ok=True)
+    link.symlink_to("/dev/null")
+    script = [submit("SELECT 1 AS a", "It is 1.")]
+    result = workspace.agent("ask", "x", "-o", target, script=script, process=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.endswith(stdout) and stderr in result.stderr
+    assert f"1 row written to {target}" in result.stderr and "It is 1." in result.stdout
+
+
+def test_a_standard_output_that_is_a_file_keeps_answer_and_rows(workspace: Workspace) -> None:
+    with Endpoint([submit("SELECT 1 AS a", "It is 1.")]) as endpoint:
+        workspace.configure(endpoint.url)
+        file = workspace.root / "kept.txt"
+        with file.open("wb") as out:
+            subprocess.run([SCRIPTS / "okf-agent", "ask", "x", "-o", "/dev/stdout"], cwd=workspace.root, stdout=out,
+                           stderr=subprocess.DEVNULL, check=True, timeout=120)  # fmt: skip
+    said = file.read_text(encoding="utf-8")
+    assert "It is 1." in said and said.endswith(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("/dev/full", "it is always full"),
+        ("loop.csv", "cannot be written"),
+        ("x" * 300 + ".csv", "File name too long"),
+        ("socket.csv", "it is a socket"),
+        ("/proc/rows.csv", "cannot be written"),
+        ("runs.csv", "it is a folder"),
+        ("no/such/rows.csv", "there is no folder"),
+    ],
+)
+def test_what_cannot_be_written_spends_nothing(workspace: Workspace, target: str, said: str) -> None:
+    (workspace.root / "runs.csv").mkdir(exist_ok=True)
+    loop = workspace.root / "loop.csv"
+    loop.unlink(missing_ok=True)
+    loop.symlink_to("loop.csv")
+    place = workspace.root / "socket.csv"
+    place.unlink(missing_ok=True)
+    before = Path.cwd()
+    os.chdir(workspace.root)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket.csv")
+        os.chdir(before)
+        result = workspace.agent("ask", "x", "-o", target, script=[])
+    assert result.returncode == 2 and said in result.stderr, result.stderr
+    assert workspace.endpoint.requests == []
 
 
 def test_json_is_one_object_also_where_rows_cannot_be_had_any_more(workspace: Workspace) -> None:
@@ -254,6 +325,54 @@ def test_compare_shows_both_side_by_side(workspace: Workspace) -> None:
     assert [run["rows"] for run in both["runs"]] == [[["52"]], [["52"]]]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--model", "local"], "needs a model that calls tools"),
+        (["--bundle", "by-hand", "--db", "elsewhere"], "has no documents to paste"),
+    ],
+)
+def test_a_comparison_of_which_one_half_is_impossible_asks_nothing(
+    workspace: Workspace, arguments: list[str], said: str
+) -> None:
+    (workspace.root / "by-hand").mkdir(exist_ok=True)
+    (workspace.root / "by-hand" / "index.md").write_text("# Index\n", encoding="utf-8")
+    result = workspace.agent("ask", "How many?", "--compare", *arguments, script=[])
+    assert result.returncode != 0 and said in result.stderr, result.stderr
+    assert workspace.endpoint.requests == []
+
+
+def test_the_half_of_a_comparison_that_worked_is_shown(workspace: Workspace) -> None:
+    script = [submit("SELECT 51 AS half", "Halfway."), error(500, "outage")]
+    both = workspace.agent("ask", "How many?", "--compare", script=script)
+    assert both.returncode == 1 and "Halfway." in both.stdout and "outage" in both.stdout
+
+    def answer(_: dict[str, Any]) -> Scripted:
+        """Put a file in the place of the folder of records, so that the second one cannot be begun."""
+        shutil.rmtree(workspace.root / "kept")
+        (workspace.root / "kept").write_text("", encoding="utf-8")
+        return script[0]
+
+    for how in ([], ["--json"]):
+        (workspace.root / "kept").unlink(missing_ok=True)
+        with Endpoint(answer=answer) as endpoint:
+            workspace.configure(endpoint.url, runs="kept")
+            one = run_inside("ask", "How many?", "--compare", *how, cwd=workspace.root)
+        assert one.returncode == 1 and "Halfway." in one.stdout and "could not be written" in one.stderr
+
+
+def test_a_query_that_does_not_run_is_shown_with_its_reason(workspace: Workspace) -> None:
+    wrong = submit("SELECT late FROM orders", "So many are late.")
+    result = workspace.agent("ask", "How many are late?", script=[wrong, wrong])
+    assert (result.returncode, workspace.records()[-1]["answer"]["checked"]) == (1, "error")
+    assert 'The query does not run. ERROR: column "late" does not exist' in result.stdout
+    in_pack = text("```sql\nSELECT late FROM orders\n```")
+    result = workspace.agent("ask", "How many are late?", "--knowledge", "pack", script=[in_pack, in_pack])
+    assert 'The query does not run. ERROR: column "late" does not exist' in result.stdout
+    steps = workspace.agent("runs", "show", script=[])
+    assert 'its query does not run: ERROR: column "late" does not exist' in steps.stdout
+
+
 def test_beside_the_answer_stand_its_rules_and_a_chart(workspace: Workspace) -> None:
     result = workspace.agent("ask", QUESTION, script=ACTIVE)
     assert "Rests on" in result.stdout and "Active Customer" in result.stdout
@@ -267,7 +386,18 @@ def test_beside_the_answer_stand_its_rules_and_a_chart(workspace: Workspace) -> 
     forced = workspace.agent("ask", QUESTION, "--chart", script=[submit(SQL, "52 customers.")]).stdout
     assert "No chart" in forced
     cut = workspace.agent("ask", "All?", script=[submit(SERIES.format(100), "Many.")]).stdout
-    assert "Shown are 20 of 100 rows" in cut
+    assert "Shown are the first 20 of 100 rows" in cut and "█" not in cut
+
+
+def test_a_chart_has_all_rows_where_the_first_are_shown(workspace: Workspace) -> None:
+    sql = "SELECT 'day ' || g AS day, g AS orders FROM generate_series(1, 32) AS g"
+    result = workspace.agent("ask", "Per day?", script=[submit(sql, "32 days, the last has 32.")])
+    table, _, chart = result.stdout.partition("  orders\n")
+    assert "day 20" in table and "day 21" not in table
+    assert [line.split()[1] for line in chart.splitlines() if "█" in line or "▏" in line] == [
+        str(day) for day in range(1, 33)
+    ]
+    assert "Shown are the first 20 of 32 rows" in chart
 
 
 @pytest.mark.parametrize("width", ["80", "200"])
@@ -281,6 +411,7 @@ def test_no_line_is_wider_than_the_terminal(workspace: Workspace, width: str) ->
 
 
 def test_completion_scripts_and_what_they_offer(workspace: Workspace) -> None:
+    assert workspace.agent("read", "shop", "/", script=[]).returncode == 0, "the bundle is there"
     for shell in ("bash", "zsh", "fish"):
         result = workspace.agent("completion", shell, script=[])
         assert (result.returncode, "_OKF_AGENT_COMPLETE" in result.stdout) == (0, True)

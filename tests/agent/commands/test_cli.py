@@ -18,7 +18,7 @@ def test_first_use_gets_everything_ready_and_answers(workspace: Workspace) -> No
     assert "52" in result.stdout.split("count")[-1], "the rows of the answer are shown"
     for said in ("/knowledge/active-customer.md", "/tables/orders.md", "4 model calls", "440 tokens", "0 SQL errors"):
         assert said in result.stderr
-    assert result.stderr.endswith(" · runs/runs.jsonl\n")
+    assert result.stderr.endswith(f" · run {workspace.records()[0]['run_id']}\n")
     assert (workspace.root / "bundles/compiled/shop/knowledge/active-customer.md").is_file()
 
     again = workspace.agent("ask", QUESTION, script=ACTIVE)

@@ -42,7 +42,7 @@ def test_a_follow_up_sees_the_conversation_and_new_starts_afresh(workspace: Work
         assert said in earlier[1]["content"]
     assert [m["content"] for m in requests[5]["messages"] if m["role"] == "user"][:2] == [QUESTION, "And by state?"]
     assert len(requests[6]["messages"]) == 2, "after /new a question stands alone"
-    first, second, third, fourth = workspace.records()
+    first, second, third, fourth = workspace.records()[-4:]
     assert [r["follows"] for r in (first, second, third, fourth)] == [None, first["run_id"], second["run_id"], None]
 
 
@@ -107,6 +107,79 @@ def test_commands_that_cannot_work_say_why_and_the_prompt_goes_on(workspace: Wor
     assert said in result.stderr
     assert "* shop" in result.stdout
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", "QUIT;", "quit()", "\\q", ":q", "exit ;", "bye"])
+def test_a_word_that_leaves_elsewhere_leaves(workspace: Workspace, word: str) -> None:
+    result = converse(workspace, word, "/db", script=[])
+    assert "* shop" not in result.stdout, "nothing after it is done"
+    assert workspace.endpoint.requests == []
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("help", "/save"), ("?", "/save"), ("\\h", "/save"), ("clear", ""), ("cls", ""), ("\\l", "* shop"), ("\\dt", "")],
+)
+def test_a_word_that_is_a_command_elsewhere_is_no_question(workspace: Workspace, word: str, said: str) -> None:
+    result = converse(workspace, word, script=[])
+    assert said in result.stdout
+    assert workspace.endpoint.requests == [] and (word != "\\dt" or "There is no command" in result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("SELECT 4711 AS mine", "4711"),
+        ("select order_state from orders limit 1", "1 row,"),
+        ("with o as (select 4711 as mine)\\\nselect * from o;", "4711"),
+        ("explain select * from orders", "Seq Scan"),
+        ("select nothing from orders", "nothing"),
+        ("delete from orders where true", "read"),
+    ],
+)
+def test_sql_is_run_and_no_model_is_asked(workspace: Workspace, line: str, shown: str) -> None:
+    result = converse(workspace, line, script=[])
+    assert shown in result.stdout + result.stderr and "no model was asked" in result.stderr
+    assert workspace.endpoint.requests == []
+
+
+@pytest.mark.parametrize(
+    "line", ["Select the customers from Berlin", "With which carrier (2 of them)?", "exit the shop?"]
+)
+def test_a_question_that_begins_like_a_statement_is_a_question(workspace: Workspace, line: str) -> None:
+    converse(workspace, line, script=[submit("", "Hello.")])
+    assert workspace.records()[-1]["question"] == line
+
+
+def test_only_an_answer_is_judged(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.root / "runs", ignore_errors=True)
+    lines = ["One?", "/right", "Two?", "/right", "/wrong"]
+    result = converse(workspace, *lines, script=[submit(SQL, "52."), error(401, "Incorrect API key")])
+    assert 'the answer to "One?" is right' in result.stdout
+    for verdict in ("right", "wrong"):
+        assert f'"Two?" has no answer that could be {verdict}: it failed.' in result.stderr
+    (said,) = (workspace.root / "runs/feedback.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(said)["run_id"] == workspace.records()[0]["run_id"]
+
+
+def test_a_question_that_was_never_asked_is_not_the_last_answer(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.root / "runs", ignore_errors=True)
+    lines = ["One?", "/knowledge raw", "/db elsewhere", "Two?", "/right"]
+    folder = workspace.root / "bundles/compiled/elsewhere"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "index.md").write_text("# Index\n", encoding="utf-8")
+    result = converse(workspace, *lines, script=[submit(SQL, "52.")])
+    assert "has no" in result.stderr and '"Two?" was ended before it was asked' in result.stderr
+    assert not (workspace.root / "runs/feedback.jsonl").exists()
+
+
+def test_the_rules_of_the_conversation_count_for_a_follow_up(workspace: Workspace) -> None:
+    follow_up = submit(SQL.replace("2025-07-01", "2025-06-01"), "Fewer.")
+    why = converse(workspace, QUESTION, "And by the end of May?", "/why", script=[*ACTIVE, follow_up]).stdout
+    assert "Buying decides" in " ".join(why.partition("Fewer.")[2].split())
+    alone = converse(workspace, QUESTION, "/new", "And by the end of May?", "/why", script=[*ACTIVE, follow_up]).stdout
+    assert "Tables read" not in alone.partition("Fewer.")[2]
+    assert "the next question stands alone" in alone
 
 
 def test_rows_and_save_refuse_what_they_cannot_do(workspace: Workspace) -> None:

@@ -6,17 +6,17 @@ import io
 import time
 
 import pytest
-from rich.console import Console
 
 from okf_agent.events import StepStarted
 from okf_agent.results import terminal
+from okf_compiler.terminal import Console
 
 
 @pytest.mark.parametrize(("quiet", "expected"), [(False, "step 3: the model is thinking (0 s so far)"), (True, "")])
 def test_a_slow_model_shows_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, quiet: bool, expected: str) -> None:
     monkeypatch.setattr(terminal, "SIGN_OF_LIFE_S", 0.02)
     written = io.StringIO()
-    with terminal.Progress(Console(file=written, width=100), quiet=quiet) as progress:
+    with terminal.Progress(Console(written), quiet=quiet) as progress:
         progress(StepStarted(step=3))
         end = time.monotonic() + (5 if expected else 0.2)
         while written.getvalue().count("\n") < 2 and time.monotonic() < end:
