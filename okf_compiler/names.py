@@ -13,6 +13,8 @@ RESERVED = frozenset({"index", "log"})
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))})
 _LONGEST = 150
 """Bytes of a file name before `.md`; file systems stop at 255."""
+_READ = 2_000
+"""Characters of a name that are read: a normal form takes quadratic time for the marks behind one letter."""
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
 _DEEPEST = 20
 """Brackets inside one another that are dropped from a name; each depth is one more pass over it."""
@@ -54,6 +56,7 @@ def slug(name: str) -> str:
     >>> slug("Resource Utilization Ratio (RUR)"), slug("Größe 2"), slug("[x]")
     ('resource-utilization-ratio', 'größe-2', '')
     """
+    name = name[:_READ]
     for _ in range(_DEEPEST):
         name = _BRACKETS.sub(" ", name)
     return _cut("-".join(_words(unicodedata.normalize("NFC", name.lower()), "")))
@@ -65,7 +68,7 @@ def _file_name(name: str) -> str:
     >>> _file_name("DataFlow"), _file_name("sales.order items")
     ('DataFlow', 'sales.order-items')
     """
-    return _cut("-".join(_words(unicodedata.normalize("NFC", name), "_.-")).strip("."))
+    return _cut("-".join(_words(unicodedata.normalize("NFC", name[:_READ]), "_.-")).strip("."))
 
 
 def _words(name: str, also: str) -> list[str]:

@@ -6,6 +6,7 @@ Wang, Feng: Pass-Join, VLDB 2012).
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import unicodedata
@@ -20,9 +21,25 @@ def fold(text: str) -> str:
     >>> fold("  Café_au-Lait "), fold("C++"), fold("&"), fold("Straße")
     ('cafe au lait', 'c++', '&', 'strasse')
     """
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    plain = "".join(c for c in plain if not unicodedata.combining(c)).casefold()
-    return _GAPS.sub(" ", plain).strip() or " ".join(text.casefold().split())
+    return _GAPS.sub(" ", unaccented(text)).strip() or " ".join(text.casefold().split())
+
+
+def unaccented(text: str) -> str:
+    """Return the text without case, accents and other combining marks.
+
+    Each character is taken apart by itself: a normal form also sorts the marks behind a letter, which takes quadratic
+    time for their number, and the marks are dropped.
+
+    >>> unaccented("Descripción"), unaccented("ﬁ")
+    ('descripcion', 'fi')
+    """
+    folded = text.casefold()
+    return folded if folded.isascii() else "".join(map(_base, folded)).casefold()
+
+
+@functools.lru_cache(1 << 12)
+def _base(char: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", char) if not unicodedata.combining(c))
 
 
 def edits(length: int) -> int:

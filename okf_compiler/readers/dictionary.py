@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from okf_compiler.draft import Draft, DraftTable
 from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, ForeignKey, Place, Problem, Source
+from okf_compiler.profiling.spelling import unaccented
 from okf_compiler.text_files import DELIMITERS, Row, is_delimiter_line, read_text, rows
 
 SOURCE_ID = "dictionary"
@@ -273,5 +273,4 @@ def _reduce(header: str) -> str:
     >>> _reduce("Column_Name "), _reduce("Descripción"), _reduce("Nullable?")
     ('columnname', 'descripcion', 'nullable')
     """
-    plain = unicodedata.normalize("NFKD", header.casefold())
-    return re.sub(r"[\W_]+", "", "".join(c for c in plain if not unicodedata.combining(c)))
+    return re.sub(r"[\W_]+", "", unaccented(header))

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import okf_compiler
-from okf_compiler import indexes, markdown, validate
+from okf_compiler import indexes, markdown, names, validate
 from okf_compiler.agreement import literal, types_disagree
 from okf_compiler.console import without_passwords
 from okf_compiler.linking import rule_names
 from okf_compiler.live.claims import claims, listed_values
+from okf_compiler.profiling import spelling
 from okf_compiler.readers import dbt, dbt_project, dictionary
 from okf_compiler.type_cell import parse_type
 
@@ -114,6 +115,10 @@ def test_no_pattern_goes_over_the_rest_from_each_place() -> None:
         (listed_values, "a, " * 33_000),
         (listed_values, "'a'" + " " * 100_000 + "b"),
         (listed_values, "'a'" + ", " * 50_000 + "b"),
+        (spelling.fold, "a" + "\u0301\u0327" * 50_000),
+        (dictionary._reduce, "a" + "\u0301\u0327" * 50_000),
+        (names.slug, "a" + "\u0301\u0327" * 50_000),
+        (names._file_name, "é" + "\u0323\u0307" * 50_000),
         (parse_type, "mood, one of '" + "a', " * 25_000),
     ],
 )
