@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import AfterValidator, Field
 
 from okf_agent.cell import check_knowledge
+from okf_compiler.console import tell
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import (
     Positive,
@@ -215,7 +217,28 @@ def _cells(section: Mapping[str, Any], origin: Path | str) -> dict[str, Mapping[
 
 
 def load_env(path: Path) -> None:
-    """Put the variables of a `.env` file into the environment, where it does not have them yet."""
-    for name, value in dotenv_values(path, encoding="utf-8-sig", interpolate=False).items():
-        if value:
-            os.environ.setdefault(name, value)
+    """Put the variables of a `.env` file into the environment, where it does not have them yet.
+
+    A line that cannot be read is left out, and named on standard error; what is in it may be a secret.
+
+    Raises:
+        UserError: the file is there and cannot be read, or is not UTF-8.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}:{line}: this is not UTF-8. Save the file as UTF-8.", status=2) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.", status=2) from None
+    values = {}
+    for found in parse_stream(io.StringIO(text)):
+        if found.error or "\0" in found.original.string:
+            tell(f"{path}:{found.original.line}: this line is left out: write it as NAME=value, a value with spaces or "
+                 "quotes in quotes, or put # before it.")  # fmt: skip
+        elif found.key and found.value:
+            values[found.key] = found.value
+    for name, value in values.items():
+        os.environ.setdefault(name, value)

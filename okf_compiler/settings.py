@@ -13,6 +13,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from okf_compiler.errors import UserError, did_you_mean
 
 CONFIG_FILE = "config.yaml"
+SECTION_KEYS = {
+    "model": "name",
+    "agent": "max_steps",
+    "database": "engine",
+    "databases": "NAME",
+    "trace": "rows",
+    "mcp": "databases",
+    "cells": "NAME",
+}
+"""A key of each section, for messages."""
 
 
 class Section(BaseModel):
@@ -137,22 +147,51 @@ def read_config(path: Path) -> dict[str, Any]:
         UserError: unreadable, not UTF-8, not YAML, or not a mapping of sections.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=yaml.CSafeLoader)
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{path} cannot be read: {error}", status=2) from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}:{line}: this is not UTF-8. Save the file as UTF-8.", status=2) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.", status=2) from None
+    try:
+        content = yaml.load(text, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UserError(f"{path}{_not_yaml(text, error)}", status=2) from None
     if content is None:
         return {}
-    sections = content.items() if isinstance(content, dict) else [("", content)]
-    for name, section in sections:
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: this is no mapping. Write sections with keys: {_indented('model', 'name')}", status=2)
+    for name, section in content.items():
         if not isinstance(section, dict | None):
-            raise UserError(
-                f"{place_of(path, [str(name)])}: {name or 'the file'} must be a mapping: "
-                "`model:` with indented keys below.",
-                status=2,
-            )
-    return {str(name): section or {} for name, section in sections}
+            place, key = place_of(path, [str(name)]), SECTION_KEYS.get(str(name), "KEY")
+            raise UserError(f"{place}: {name} is a section with keys, not a value: {_indented(name, key)}", status=2)
+    return {str(name): section or {} for name, section in content.items()}
+
+
+def _indented(section: str, key: str) -> str:
+    return f"`{section}:`, and below it, indented with spaces, `{key}: …`"
+
+
+def _not_yaml(text: str, error: Exception) -> str:
+    """The line at which a text stops being YAML, and what to do there."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    position = getattr(error, "position", None)  # of a character that YAML does not take
+    if mark is None and position is None:
+        return ": it is nested too deeply. Take out what no key of it needs."
+    number = mark.line if mark else text.count("\n", 0, position)
+    lines = text.splitlines()
+    line = lines[number] if number < len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return f":{number + 1}: the line is indented with a tab. Indent it with spaces."
+    if mark is None:
+        return f":{number + 1}: there is a control character. Take it out."
+    said = getattr(error, "problem", None) or getattr(error, "context", None)
+    began = getattr(error, "context_mark", None)
+    if began is not None and began.line != number:
+        said = f"{said} {error.context} that begins in line {began.line + 1}"  # type: ignore[attr-defined]
+    return f":{number + 1}: this is not YAML: {said}. Look at the colons, quotes and indentation up to there."
 
 
 SectionT = TypeVar("SectionT", bound=Section)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,21 @@ def test_another_file_makes_its_folder_the_workspace(root: Path) -> None:
             "config.yaml:2: database.statement_timeout_s: Input should be greater",
         ),
         ("database: {port: 99999}", "config.yaml:1: database.port: Input should be less than 65536"),
-        ("trace: 5", "config.yaml:1: trace must be a mapping"),
+        ("trace: 5", "config.yaml:1: trace is a section with keys, not a value: `trace:`, and below it"),
+        (
+            "# one\ndatabase: server",
+            "config.yaml:2: database is a section with keys, not a value: `database:`, and below",
+        ),
+        ("- model", "config.yaml: this is no mapping"),
+        ("model:\n\tname: x", "config.yaml:2: the line is indented with a tab. Indent it with spaces."),
+        ("model:\n  name: x\n \tmax_tokens: 5", "config.yaml:3: the line is indented with a tab"),
+        (
+            "model:\n  name: 'x\nagent:\n  max_steps: 5",
+            "found unexpected end of stream while scanning a quoted scalar that begins in line 2",
+        ),
+        ("model:\n  name: x: y", "config.yaml:2: this is not YAML: mapping values are not allowed"),
+        ("model:\n  name: a\x07b", "config.yaml:2: there is a control character"),
+        ("model: " + "[" * 5_000, "config.yaml"),
     ],
 )
 def test_a_broken_file(tmp_path: Path, text: str, said: str) -> None:
@@ -73,6 +88,27 @@ def test_a_broken_file(tmp_path: Path, text: str, said: str) -> None:
         load_config(tmp_path)
     assert said in str(caught.value)
     assert caught.value.status == 2
+
+
+def test_a_file_that_is_not_utf_8(tmp_path: Path) -> None:
+    for name in ("config.yaml", ".env"):
+        (tmp_path / name).write_bytes(b"# one\n# caf\xe9\n")
+        with pytest.raises(UserError, match=rf"{name}:2: this is not UTF-8"):
+            load_config(tmp_path)
+        (tmp_path / name).write_bytes(b"")
+
+
+@pytest.mark.parametrize("line", ["my key = s3cret", "KEY='s3cret", 'KEY="s3cret" and more', "=s3cret", "KEY=s3\0cret"])
+def test_a_line_of_env_that_cannot_be_read_is_named_and_the_others_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    monkeypatch.delenv("OKF_FIRST", raising=False)
+    monkeypatch.delenv("OKF_LAST", raising=False)
+    (tmp_path / ".env").write_text(f"OKF_FIRST=1\n{line}\nexport OKF_LAST=2\nEMPTY=\n# a comment\n", encoding="utf-8")
+    load_config(tmp_path)
+    said = capsys.readouterr().err
+    assert f"{tmp_path / '.env'}:2: this line is left out" in said and "NAME=value" in said and "cret" not in said
+    assert (os.environ["OKF_FIRST"], os.environ["OKF_LAST"]) == ("1", "2")
 
 
 @pytest.mark.parametrize(
