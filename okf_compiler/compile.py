@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,6 +84,7 @@ def compile_database(database: Database, out: Path, overlay: Path | None = None,
 
 def _save(database: Database, out: Path, made: Sequence[Concept], *, check: bool) -> tuple[Merged, bool]:
     """The concepts merged with what lies in `out`, and whether a file changed there, or with `check` would change."""
+    _refuse_missing(database, out, {f"{concept.id}.md" for concept in made}, made)
     now = datetime.now(UTC).replace(microsecond=0)
     with swap.lock_to_read(out) if check else swap.lock(out):
         merged = merge(out, made, now.isoformat())
@@ -99,7 +101,7 @@ def _save(database: Database, out: Path, made: Sequence[Concept], *, check: bool
             if merged.edits:
                 edits.keep(out, merged.edits, now.date().isoformat())
             saved = save(out, texts, gone)
-            _refuse_missing(database, out, (f"{concept.id}.md" for concept in made))
+            _refuse_missing(database, out, {path for path in files(out) if is_concept(path)}, made)
     if merged.edits:
         merged.notes.append(f"Edits kept aside are in {edits.file_for(out)}; what should stay belongs in the overlay.")
     return merged, saved
@@ -123,14 +125,13 @@ def _refuse_errors(written: Iterable[Concept], guides: Mapping[str, str]) -> Non
         raise UserError(f"The compiled bundle would not conform, so nothing was written: {errors[0]}.")
 
 
-def _refuse_missing(database: Database, out: Path, paths: Iterable[str]) -> None:
-    """Each table and each rule must be a file of its own by now."""
+def _refuse_missing(database: Database, out: Path, there: AbstractSet[str], made: Iterable[Concept]) -> None:
+    """Raise unless each table and each rule is a file of its own among those that are `there`."""
     expected = len(database.tables) + len(database.rules)
-    wanted = set(paths)
-    there = {path for path in files(out) if path in wanted and is_concept(path)}
-    if len(there) != expected:
+    wanted = {f"{concept.id}.md" for concept in made}
+    if len(wanted & there) != expected:
         missing = ", ".join(sorted(wanted - there)[:5])
         raise UserError(
-            f"{out}: {expected} tables and rules gave {len(there)} concepts"
+            f"{out}: {expected} tables and rules gave {len(wanted & there)} concepts"
             + (f"; missing: {missing}." if missing else ".")
         )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
+from okf_compiler.sql_names import qualified
+
 
 @dataclass(frozen=True, slots=True)
 class JsonField:
@@ -62,8 +64,8 @@ class Table:
 
     @property
     def qualified_name(self) -> str:
-        """The name a query uses: bare inside `public`, else `schema.table`."""
-        return self.name if self.schema in ("public", "") else f"{self.schema}.{self.name}"
+        """The one name of this table, as `sql_names.qualified` writes it: `orders`, `sales.orders`."""
+        return qualified(self.schema, self.name)
 
     def column(self, name: str) -> Column | None:
         """The column of this name in any letter case; an exact match wins."""

@@ -40,7 +40,8 @@ def assign(database: Database) -> Ids:
     """One id for every table and rule, whatever they are called."""
     taken: dict[str, int] = {}
     tables = {}
-    for number, table in enumerate(database.tables, 1):
+    # A table with a dot in its name gives way to the one of that name in that schema.
+    for number, table in sorted(enumerate(database.tables, 1), key=lambda each: '"' in each[1].qualified_name):
         name = _usable(_file_name(table.qualified_name), "table", str(number))
         tables[table.qualified_name] = _free(f"tables/{name}", str(number), taken)
     rules = {}

@@ -19,6 +19,7 @@ from okf_compiler.markdown import Part
 from okf_compiler.model import Database, Problem, Rule, Source, Table
 from okf_compiler.names import Ids
 from okf_compiler.settings import Settings
+from okf_compiler.sql_names import name_parts
 from okf_compiler.text_files import read_text
 from okf_compiler.yaml_text import Entry
 
@@ -212,13 +213,13 @@ class _Targets:
 
     def __init__(self, database: Database) -> None:
         self.rules = {name: rule.id for rule in database.rules for name in (rule.id, markdown.one_line(rule.name))}
-        self.tables = {table.qualified_name.lower(): table for table in database.tables}
+        self.tables = {tuple(name_parts(table.qualified_name.lower())): table for table in database.tables}
 
     def find(self, name: str) -> Target | None:
         """A table, `table.column` or `table.column.field…`; else the rule of this name or id."""
-        parts = name.split(".")
+        parts = name_parts(name)
         for length in (2, 1):  # a schema may stand before the table
-            table = self.tables.get(".".join(parts[:length]).lower())
+            table = self.tables.get(tuple(map(str.lower, parts[:length])))
             if table is None or length > len(parts):
                 continue
             rest = parts[length:]

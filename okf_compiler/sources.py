@@ -111,6 +111,8 @@ class _Tables:
             for position in self.by_name.get(wanted.name.lower(), [])
             if not wanted.schema or self.tables[position].schema.lower() == wanted.schema.lower()
         ]
+        if not found and wanted.schema:  # a dot that is part of the name, written without quotes
+            found = self.by_name.get(f"{wanted.schema}.{wanted.name}".lower(), [])
         exact = [p for p in found if self.tables[p].name == wanted.name] or found
         public = [p for p in exact if self.tables[p].schema == "public"] or exact
         if len(public) == 1:

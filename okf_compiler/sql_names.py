@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_$]*")
+_PART = re.compile(r'"((?:[^"]|"")*+)"(?=\.|\Z)|[^.]*')
 _WORDS = """
     all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation
     column concurrently constraint create cross current_catalog current_date current_role current_schema
@@ -40,6 +41,40 @@ def sql_name(name: str) -> str:
 def quoted(name: str) -> str:
     """The name in quotes, which every SQL takes as it stands."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(schema: str, table: str) -> str:
+    """Return the one name of a table: bare inside `public`, else with its schema.
+
+    A part that holds a dot, or begins with a quote, stands in quotes, so that no two tables share a name.
+
+    >>> qualified("public", "orders"), qualified("sales", "2024"), qualified("public", "sales.2024")
+    ('orders', 'sales.2024', '"sales.2024"')
+    """
+    names = (table,) if schema in ("public", "") else (schema, table)
+    return ".".join(quoted(name) if "." in name or name.startswith('"') else name for name in names)
+
+
+def name_parts(name: str) -> list[str]:
+    """Return the parts of a dotted name; what stands in quotes is one part, whatever it holds.
+
+    >>> name_parts("sales.2024"), name_parts('"sales.2024".id'), name_parts("")
+    (['sales', '2024'], ['sales.2024', 'id'], [''])
+    """
+    parts: list[str] = []
+    at = 0
+    while at <= len(name):
+        found = _PART.match(name, at)
+        assert found is not None
+        parts.append(found[0] if found[1] is None else found[1].replace('""', '"'))
+        at = found.end() + 1
+    return parts
+
+
+def schema_and_table(name: str) -> tuple[str, str]:
+    """Return the schema, "" if there is none, and the table that a qualified name names."""
+    *before, table = name_parts(name)
+    return before[-1] if before else "", table
 
 
 def sql_table(schema: str, table: str) -> str:

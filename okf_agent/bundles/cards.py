@@ -14,7 +14,7 @@ from okf_compiler import markdown
 from okf_compiler.bundle import Bundle, Concept
 from okf_compiler.headings import COLUMNS_USED, DEFINITION, DEPENDS_ON, JOINS, JSON_FIELDS, SCHEMA
 from okf_compiler.loaded import derived
-from okf_compiler.sql_names import sql_name
+from okf_compiler.sql_names import name_parts, sql_name
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _table(concept: Concept) -> TableCard:
     return TableCard(
         path=concept.path,
         title=concept.title,
-        name=".".join(map(sql_name, concept.title.split(".", 1))),
+        name=".".join(map(sql_name, name_parts(concept.title))),
         description=concept.description,
         columns=tuple(columns),
         fields=tuple(fields),

@@ -17,7 +17,7 @@ from okf_agent.search.named_values import Named
 from okf_agent.tools import find_value
 from okf_compiler.inert import inert
 from okf_compiler.profiling import ColumnProfile, Profile, text
-from okf_compiler.sql_names import sql_name, sql_table
+from okf_compiler.sql_names import schema_and_table, sql_name, sql_table
 from okf_compiler.type_cell import WHOLE_KEY, parse_type
 
 SECTIONS = ("tables", "joins", "rules", "values")
@@ -149,8 +149,7 @@ def _join_facts(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _sql_table(qualified: str) -> str:
-    schema, _, name = qualified.rpartition(".")
-    return sql_table(schema, name)
+    return sql_table(*schema_and_table(qualified))
 
 
 def _formulas(definition: str) -> str:

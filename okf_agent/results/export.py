@@ -18,12 +18,11 @@ from okf_agent.sql import sql_text
 from okf_agent.sql.database import Database
 from okf_compiler.inert import inert, inert_json
 from okf_compiler.postgres import Row
+from okf_compiler.spreadsheets import guarded
 
 _CSV = re.compile(r'[,"\r\n]')
 _UNKNOWN_BYTE = re.compile(r"\\\\|\\x")
 """How a byte begins that is no UTF-8 (see postgres.any_bytes), or a backslash that JSON has escaped."""
-_FORMULA = re.compile(r"\s*[=+\-@\t\r]")
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _INTEGERS = ("smallint", "integer", "bigint", "oid")
 _NUMERIC = (*_INTEGERS, "numeric", "real", "double precision")
 _MARKDOWN = re.compile(r"\r\n?|[\\`*_{}\[\]<>|#!~$&\n]")
@@ -91,17 +90,15 @@ def _csv(columns: Sequence[str], batches: Iterable[list[Row]], guard: bool) -> I
 
 def _csv_text(rows: Sequence[Row], guard: bool) -> str:
     """Lines of CSV. Python's own writer knows no NULL, and leaves a lone carriage return unquoted before 3.13."""
-    return "".join([",".join([_csv_cell(_guarded(cell) if guard else cell) for cell in row]) + "\n" for row in rows])
+    return "".join(
+        [",".join([_csv_cell(guarded(cell) if guard and cell else cell) for cell in row]) + "\n" for row in rows]
+    )
 
 
 def _csv_cell(cell: str | None) -> str:
     if cell is None:
         return ""
     return '"' + cell.replace('"', '""') + '"' if not cell or _CSV.search(cell) else cell
-
-
-def _guarded(cell: str | None) -> str | None:
-    return f"'{cell}" if cell and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def _json(columns: Sequence[str], types: Sequence[str], batches: Iterable[list[Row]]) -> Iterator[str]:

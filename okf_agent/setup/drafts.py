@@ -14,6 +14,8 @@ from psycopg import sql
 
 from okf_agent.setup.gaps import FEW, Gap, Labels
 from okf_compiler.model import Column, Database, Table
+from okf_compiler.spreadsheets import guarded
+from okf_compiler.sql_names import qualified
 
 HEADER = ("table", "column", "description", "known", "to do")
 FIRST = "describe first: "
@@ -58,18 +60,25 @@ def count_labels(connection: psycopg.Connection[Any], database: Database) -> Lab
 
 
 def dictionary(database: Database, gaps: Sequence[Gap]) -> str:
-    """A CSV file with a row for each table and each column; `to do` marks those without a description."""
+    """Return a CSV file with a row for each table and each column; `to do` marks those without a description.
+
+    What the catalogue holds is foreign text, so no cell is a formula for the spreadsheet that opens the file.
+    """
     reasons = {(g.table.qualified_name, g.column.name): "; ".join(g.reasons) for g in gaps}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
+
+    def write(*cells: str | None) -> None:
+        writer.writerow([guarded(cell or "") for cell in cells])
+
     for table in database.tables:
         name = table.qualified_name
-        writer.writerow((name, "", table.description, table.kind, "" if table.description else "describe the table"))
+        write(name, "", table.description, table.kind, "" if table.description else "describe the table")
         for column in table.columns:
             why = reasons.get((name, column.name))
             to_do = "" if column.meaning else FIRST + why if why else "describe"
-            writer.writerow((name, column.name, column.meaning, "; ".join(_known(table, column)), to_do))
+            write(name, column.name, column.meaning, "; ".join(_known(table, column)), to_do)
     return out.getvalue()
 
 
@@ -79,7 +88,7 @@ def _known(table: Table, column: Column) -> Iterator[str]:
         yield "primary key"
     for key in table.foreign_keys:
         if column.name in key.columns:
-            target = key.ref_table if key.ref_schema == "public" else f"{key.ref_schema}.{key.ref_table}"
+            target = qualified(key.ref_schema, key.ref_table)
             yield f"refers to {target}.{key.ref_columns[key.columns.index(column.name)]}"
     if not column.nullable and column.name not in table.primary_key:
         yield "never empty"

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Queries
+from okf_compiler.sql_names import qualified, schema_and_table
 
 _COLUMNS = """
     SELECT n.nspname, c.relname, a.attname
@@ -24,8 +25,7 @@ def missing_columns(places: Collection[tuple[str, str]], database: Queries) -> s
 
     Tables and columns are named as in a profile: `orders`, `sales.orders`; `data.size.cm` is a path in a column.
     """
-    # A dot may stand before a table's name or be a part of it.
-    tables = {name for table, _ in places for name in (table, table.rpartition(".")[2])}
+    tables = {schema_and_table(table)[1] for table, _ in places}
     columns = {name for _, column in places for name in _beginnings(column)}
     if not places:
         return set()
@@ -37,9 +37,7 @@ def missing_columns(places: Collection[tuple[str, str]], database: Queries) -> s
         return set()
     there = set()
     for schema, table, column in result.rows:
-        there.add((f"{schema}.{table}".lower(), f"{column}".lower()))
-        if schema == "public":
-            there.add((f"{table}".lower(), f"{column}".lower()))
+        there.add((qualified(f"{schema}", f"{table}").lower(), f"{column}".lower()))
     return {
         (table, column)
         for table, column in places

@@ -17,6 +17,7 @@ from typing import Any
 from okf_compiler.hide import is_hidden
 from okf_compiler.profiling import facts
 from okf_compiler.profiling.facts import Profile, TableProfile
+from okf_compiler.sql_names import schema_and_table
 from okf_compiler.whole_file import write_whole
 
 PROFILE = "profile.json"
@@ -38,10 +39,10 @@ def load(folder: Path, hide: Sequence[str] = ()) -> Profile | None:
 
 def shows(hide: Sequence[str], table: str, column: str) -> bool:
     """Whether nothing in `hide` covers a column, or a JSON path or what it lies in, of a qualified table."""
-    schema, _, name = table.rpartition(".")
+    schema, name = schema_and_table(table)
     keys = column.split(".")
     columns = [".".join(keys[: depth + 1]) for depth in range(len(keys))]
-    # A dot may also be part of a table's own name.
+    # A profile of an earlier release has a dot of the table's own name without quotes.
     tables = {(schema or "public", name), ("public", table)}
     return not any(is_hidden(hide, *each, part) for each in tables for part in columns)
 
@@ -54,7 +55,7 @@ def shows_whole(hide: Sequence[str], table: str, column: str, type: str) -> bool
     """
     if "array" not in type and "json" not in type:
         return True
-    schema, _, name = table.rpartition(".")
+    schema, name = schema_and_table(table)
     places = [f"{each}.{column}.".lower() for each in (f"{schema or 'public'}.{name}", name, table)]
     for entry in hide:
         start, star, _ = entry.lower().partition("*")

@@ -11,6 +11,7 @@ from typing import Any
 from okf_compiler.draft import Draft
 from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, Place, Problem, Rule, Source
+from okf_compiler.sql_names import schema_and_table
 from okf_compiler.text_files import read_text
 
 SOURCE_ID = "metadata"
@@ -52,7 +53,7 @@ def read(path: Path) -> Database:
 
 def _read_tables(tables: Mapping[str, Any], text: str, file: str, draft: Draft) -> None:
     for full_name, columns in tables.items():
-        schema, _, name = full_name.rpartition(".")
+        schema, name = schema_and_table(full_name)
         start = max(text.find(json.dumps(full_name, ensure_ascii=False)), 0)
         place = Place(file, text.count("\n", 0, start) + 1)
         table = draft.table(name, schema, place)

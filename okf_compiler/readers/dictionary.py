@@ -11,6 +11,8 @@ from okf_compiler.draft import Draft, DraftTable
 from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, ForeignKey, Place, Problem, Source
 from okf_compiler.profiling.spelling import unaccented
+from okf_compiler.spreadsheets import unguarded
+from okf_compiler.sql_names import name_parts, schema_and_table
 from okf_compiler.text_files import DELIMITERS, Row, is_delimiter_line, read_text, rows
 
 SOURCE_ID = "dictionary"
@@ -47,7 +49,7 @@ _YES = frozenset(["y", "yes", "true", "t", "1", "x", "ja", "j", "oui", "si", "nu
 _RULE = re.compile(r"[\s|]*|[\s|]*:?[-=+]{2}[-=+:]*[\s|]*")
 """A line between a header and its rows, as markdown and terminals draw it."""
 _NO = frozenset(["n", "no", "false", "f", "0", "nein", "non", "not", "notnull", "required", "mandatory", "nonnull"])
-_TARGET = re.compile(r"^(?:(?P<schema>[^.\s()]+)\.)?(?P<table>[^.()]+)[.(](?P<column>[^.()]+)\)?$")
+_TARGET = re.compile(r"(?P<table>[^()]+)\((?P<column>[^()]+)\)|(?P<path>[^()]+)")
 _HEADER_ROWS = 10
 """A title and a date may stand above the header; further down none is looked for."""
 
@@ -169,7 +171,7 @@ class _Reader:
 
     def _cell(self, row: Row, role: str) -> str:
         position = self.header.roles.get(role)
-        return row.cells[position].strip() if position is not None and position < len(row.cells) else ""
+        return unguarded(row.cells[position].strip()) if position is not None and position < len(row.cells) else ""
 
     def _row(self, row: Row) -> None:
         width = len(self.header.names)
@@ -187,7 +189,7 @@ class _Reader:
             return
         self.draft.describe(table, self._cell(row, "table_description"), place)
         if name:
-            self._column(table, name.rpartition(".")[2] if "table" not in self.header.roles else name, row, place)
+            self._column(table, name if "table" in self.header.roles else name_parts(name)[-1], row, place)
         elif description := self._cell(row, "description"):
             self.draft.describe(table, description, place)
         elif not self._is_to_do(row):
@@ -195,11 +197,11 @@ class _Reader:
 
     def _table(self, row: Row, column: str, place: Place) -> DraftTable | None:
         if "table" not in self.header.roles:
-            owner = column.rpartition(".")[0] or self.path.stem
-            schema, _, table = owner.rpartition(".")
+            *owner, _ = name_parts(column)
+            schema, table = ("", *(owner or name_parts(self.path.stem)))[-2:]
             return self.draft.table(table, schema or self._cell(row, "schema"), place)
-        schema, _, table = self._cell(row, "table").rpartition(".")
-        schema = self._cell(row, "schema") or schema.rpartition(".")[2]
+        schema, table = schema_and_table(self._cell(row, "table"))
+        schema = self._cell(row, "schema") or schema
         if not table:
             if self.above is None or not column:
                 self._problem("the row names no table", row.line)
@@ -245,10 +247,12 @@ class _Reader:
         return word in _YES
 
     def _reference(self, table: DraftTable, name: str, target: str, line: int) -> None:
-        match = _TARGET.match(target)
-        other, column = (match["table"].strip(), match["column"].strip()) if match else ("", "")
-        if match and other and column:
-            table.add_foreign_key(ForeignKey((name,), other, (column,), match["schema"] or table.schema))
+        match = _TARGET.fullmatch(target)
+        parts = [*name_parts(match["table"]), match["column"]] if match and match["table"] else []
+        parts = [part.strip() for part in parts or (name_parts(match["path"]) if match else [])]
+        if len(parts) in (2, 3) and all(parts):
+            schema, other, column = ("", *parts)[-3:]
+            table.add_foreign_key(ForeignKey((name,), other, (column,), schema or table.schema))
         elif _reduce(target) not in _YES | _NO:
             self._problem(f"the foreign key {target!r} is neither table.column nor table(column)", line)
 

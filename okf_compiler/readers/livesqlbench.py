@@ -13,6 +13,7 @@ from okf_compiler.documents import Documents
 from okf_compiler.errors import UserError
 from okf_compiler.model import Column, Database, JsonField, Problem, Rule, Source, Table
 from okf_compiler.readers.livesqlbench_schema import read_tables
+from okf_compiler.sql_names import schema_and_table
 
 _PUBLISHER = "https://huggingface.co/datasets/birdsql/"
 _PUBLISHED = {
@@ -105,8 +106,8 @@ def _add_meanings(tables: list[Table], text: str, file: Path, problems: list[Pro
     found: dict[tuple[str, str, str], Column] = {}
     for key, value in _load_meanings(text, file, problems).items():
         parts = key.split("|")
-        schema, _, name = parts[-2].rpartition(".") if len(parts) > 1 else ("", "", "")
-        table = database.table(parts[-2]) or database.table(name, schema or "public") if name else None
+        schema, name = schema_and_table(parts[-2]) if len(parts) > 1 else ("", "")
+        table = database.table(name, schema or "public") or database.table(parts[-2]) if name else None
         column = table.column(parts[-1]) if table else None
         fault = None
         if table is None:

@@ -182,6 +182,18 @@ def test_formulas_can_be_guarded(database: Database) -> None:
     assert text.splitlines() == ["column1", "'=1+1", "-1.5", "'@x", "'+a", "plain", "", '""']
 
 
+@pytest.mark.parametrize(
+    "before", ["\ufeff", "\u200b", " \u00a0", "\u2060\ufe0f"], ids=["BOM", "zero width", "blanks", "joiners"]
+)
+@pytest.mark.parametrize("sign", ["=", "＝", "＋", "－", "＠", "﹦", "\u2212"])
+def test_a_formula_is_guarded_behind_what_nobody_sees_and_in_any_width(
+    database: Database, before: str, sign: str
+) -> None:
+    cell = f"{before}{sign}HYPERLINK(A1)"
+    text, _ = written(database, f"VALUES ('{cell}'), ('a{cell}')", "csv", guard_formulas=True)
+    assert text.split("\n")[1:3] == [f"'{cell}", f"a{cell}"]
+
+
 def test_json_is_exact(database: Database) -> None:
     text, count = written(database, ODD, "json")
     assert count == 6
