@@ -18,8 +18,10 @@ from okf_agent.engines import Server, reach
 from okf_agent.engines.connection import where_of
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
+from okf_compiler.bundle import index_file
 from okf_compiler.documents import Documents, find_documents, list_databases
 from okf_compiler.errors import UserError, near_names
+from okf_compiler.given import bundle_folder
 
 Say = Callable[[str], None]
 """Told one line about each thing that is done, and nothing about what was there already."""
@@ -54,14 +56,12 @@ def find_bundle(config: Config, name: str, given: Path | None, say: Say) -> tupl
     settings = config.settings
     documents = list_databases(settings).get(name)
     if given is not None:
-        if not given.is_dir():
-            raise UserError(f"{given} is not a folder with a bundle.", status=2)
-        return given, documents
+        return bundle_folder(settings, given), documents
     compiled = settings.bundles / name
     by_hand = settings.bundles.parent / name
     if Path(name).name == name:
         for folder in (compiled, by_hand):
-            if (folder / "index.md").is_file() and not (folder == compiled and freshness.are_newer(config, name)):
+            if index_file(folder) and not (folder == compiled and freshness.are_newer(config, name)):
                 return folder, documents
     documents = find_documents(settings, name)
     stamp = freshness.stamp(config, name)

@@ -135,6 +135,16 @@ def is_concept(path: str) -> bool:
     return name.lower().endswith(".md") and name[:-3].lower() not in RESERVED
 
 
+def index_file(folder: Path) -> Path | None:
+    """Return the index of a folder, in any letter case; None if there is none, or it is no regular file."""
+    try:
+        names = [file.name for file in folder.iterdir() if file.name.lower() == "index.md"]
+    except OSError:
+        return None
+    files = (folder / name for name in sorted(names, reverse=True))  # small letters first
+    return next((file for file in files if stat.S_ISREG(file.lstat().st_mode)), None)
+
+
 def load(folder: Path) -> Bundle:
     """The bundle in a folder, as it was before or after any save that runs meanwhile.
 
@@ -183,8 +193,7 @@ def _settled(folder: Path, read: Callable[[], _T]) -> _T:
                 after = folder.stat()
         except FileNotFoundError:
             if not folder.exists() and not swap.unfinished(folder):
-                remedy = "`okf-compiler compile all` makes them."
-                raise UserError(f"There is no bundle in {folder}. {remedy}", status=2) from None
+                raise UserError(missing(folder), status=2) from None
             continue
         except OSError as error:
             raise UserError(f"The bundle in {folder} cannot be read: {error}.") from None
@@ -193,12 +202,14 @@ def _settled(folder: Path, read: Callable[[], _T]) -> _T:
     raise UserError(f"The bundle in {folder} keeps changing. Wait for the compiler and try again.")
 
 
+def missing(folder: Path, near: str = ".") -> str:
+    """Return what is said of a folder that is not there; `near` ends the sentence, or suggests another name."""
+    return f"There is no bundle in {folder}{near} `okf-compiler compile all` makes them."
+
+
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Keep the folder's inode number from being given to the next one; Windows never gives one twice."""
-    if os.name == "nt":
-        yield
-        return
+    """Keep the folder's inode number from being given to the next one."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         yield
@@ -209,11 +220,13 @@ def _held(folder: Path) -> Iterator[None]:
 def save(folder: Path, changed: Mapping[str, str], removed: frozenset[str] = frozenset()) -> bool:
     """Write files (relative path -> text) and remove others, whole or not at all; the rest of the folder stays.
 
-    Returns False, and touches nothing, where the folder is like that already.
+    Returns False, and touches nothing, where the folder is like that already: it need not be writable then.
 
     Raises:
         UserError: the folder cannot be written; it is then what it was before.
     """
+    if not swap.is_writable(folder) and not would_save(folder, changed, removed):
+        return False
     with swap.lock(folder):
         pending, gone = _pending(folder, changed, removed)
         if folder.is_dir() and not pending and not gone:
@@ -273,12 +286,11 @@ def _inside(root: Path, parts: list[str]) -> Path | None:
         try:
             mode = place.lstat().st_mode
         except (OSError, ValueError):
-            return None
+            return index_file(place.parent) if part is parts[-1] and part.lower() == "index.md" else None
         if stat.S_ISLNK(mode):
             raise LookupError(f"/{'/'.join(parts)} is a symbolic link, and links are not followed.")
     if stat.S_ISDIR(mode):
-        index = place / "index.md"
-        return index if index.is_file() and not index.is_symlink() else place
+        return index_file(place) or place
     return place if stat.S_ISREG(mode) and place.suffix.lower() == ".md" else None
 
 

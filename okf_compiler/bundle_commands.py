@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from okf_compiler.options import json_option, print_json
+from okf_compiler.options import configured, json_option, print_json
 
 if TYPE_CHECKING:
     from okf_compiler.documents import Documents
 
-_FOLDER = click.Path(path_type=Path)
+_PATH = click.Path(path_type=Path)
+_EITHER = "NAME|DIR"
 
 
 @click.command("validate")
-@click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="DIR...")
+@click.argument("bundles", nargs=-1, required=True, metavar=f"{_EITHER}...")
 @click.option("--strict", is_flag=True, help="Exit status 1 for warnings too.")
 @json_option
-def validate_command(folders: tuple[Path, ...], strict: bool, as_json: bool) -> None:
+def validate_command(bundles: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Hold bundles against OKF v0.2; exit status 1 if one does not conform.
 
     With --json each finding has code, severity, path, line, message and bundle.
@@ -29,7 +30,7 @@ def validate_command(folders: tuple[Path, ...], strict: bool, as_json: bool) -> 
 
     from okf_compiler.validate import validate
 
-    found = {folder: validate(folder) for folder in folders}
+    found = {folder: validate(folder) for folder in map(_folder, bundles)}
     for folder, findings in found.items():
         if as_json:
             for finding in findings:
@@ -44,12 +45,13 @@ def validate_command(folders: tuple[Path, ...], strict: bool, as_json: bool) -> 
 
 
 @click.command("index")
-@click.argument("folder", type=_FOLDER, metavar="DIR")
+@click.argument("bundle", metavar=_EITHER)
 @click.option("--check", is_flag=True, help="Write nothing; exit status 1 if an index is not what the concepts give.")
-def index_command(folder: Path, check: bool) -> None:
+def index_command(bundle: str, check: bool) -> None:
     """Write index.md for every folder of a bundle; what people wrote into an index stays."""
     from okf_compiler.indexes import outdated, write
 
+    folder = _folder(bundle)
     changes = outdated(folder) if check else write(folder)
     for what, path in changes:
         click.echo(f"{what}: {folder}/{path}")
@@ -61,11 +63,11 @@ def index_command(folder: Path, check: bool) -> None:
 
 
 @click.command("diff")
-@click.argument("old", type=_FOLDER)
-@click.argument("new", type=_FOLDER)
+@click.argument("old")
+@click.argument("new")
 @json_option
-def diff_command(old: Path, new: Path, as_json: bool) -> None:
-    """List concepts added, removed and changed between two bundles, and columns and sections that changed inside.
+def diff_command(old: str, new: str, as_json: bool) -> None:
+    """List concepts added, removed and changed between two bundles (names or folders), and what changed inside.
 
     With --json each concept has what, path, title and inside.
     """
@@ -74,7 +76,7 @@ def diff_command(old: Path, new: Path, as_json: bool) -> None:
     from okf_compiler.bundle import load
     from okf_compiler.diff import diff, lines
 
-    changes = diff(load(old), load(new))
+    changes = diff(load(_folder(old)), load(_folder(new)))
     if not as_json:
         click.echo("\n".join(lines(changes)))
         return
@@ -83,19 +85,15 @@ def diff_command(old: Path, new: Path, as_json: bool) -> None:
 
 
 @click.command("stats")
-@click.argument("name", metavar="NAME|DIR")
+@click.argument("bundle", metavar=_EITHER)
 @json_option
-def stats_command(name: str, as_json: bool) -> None:
+def stats_command(bundle: str, as_json: bool) -> None:
     """Show sizes in estimated tokens: the bundle, each index, the largest concepts, the raw documents."""
     from okf_compiler.documents import list_databases
-    from okf_compiler.options import configured
     from okf_compiler.stats import lines, sizes
 
-    settings = configured()
-    folder = settings.bundles / name if Path(name).name == name else Path(name)
-    if not folder.is_dir() and Path(name).is_dir():
-        folder = Path(name)
-    documents: Documents | None = list_databases(settings).get(folder.name)
+    folder = _folder(bundle)
+    documents: Documents | None = list_databases(configured()).get(folder.name)
     found = sizes(folder, documents)
     if as_json:
         print_json(found)
@@ -104,13 +102,25 @@ def stats_command(name: str, as_json: bool) -> None:
 
 
 @click.command("verify")
-@click.argument("file", type=_FOLDER, metavar="PATH")
+@click.argument("file", type=_PATH, metavar="PATH")
 @click.option("--by", required=True, metavar="human:ID", help="Who has checked it.")
 def verify_command(file: Path, by: str) -> None:
-    """Mark the concept in the file PATH as checked by a person."""
+    """Mark the concept in the file PATH as checked by a person.
+
+    PATH may also be a bundle's name and the path inside it: shop/knowledge/order-value.md.
+    """
+    from okf_compiler.given import concept_file
     from okf_compiler.verify import verify
 
+    file = concept_file(configured(), file)
     click.echo(f"{file}: verified by {by} at {verify(file, by)}")
+
+
+def _folder(bundle: str) -> Path:
+    """Return the folder of a bundle that a command names."""
+    from okf_compiler.given import bundle_folder
+
+    return bundle_folder(configured(), bundle)
 
 
 COMMANDS = (validate_command, index_command, diff_command, stats_command, verify_command)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from okf_compiler.bundle_commands import COMMANDS, stats_command
+from okf_compiler.bundle_commands import COMMANDS
 from okf_compiler.options import (
     config_options,
     configured,
@@ -53,8 +53,10 @@ def compile_command(
     from okf_compiler.compile import compile
     from okf_compiler.errors import UserError
     from okf_compiler.gather import NOTHING_MORE, Sources
+    from okf_compiler.given import database_name
 
     settings, sources = configured(data), Sources(live=live, **files)
+    name = database_name(settings, name)
     if sources != NOTHING_MORE and (name in ("all", "..", ".") or Path(name).name != name):
         raise UserError(f"These sources are of one database, and it needs a plain name, not {name!r}.", status=2)
     names = _all_databases(settings) if name == "all" else [name]
@@ -97,9 +99,11 @@ def check_command(
     from okf_compiler import live as live_check
     from okf_compiler.connections import hidden_columns, with_connection
     from okf_compiler.gather import Sources, gather
+    from okf_compiler.given import database_name
     from okf_compiler.link import link
 
     settings = configured(data)
+    name = database_name(settings, name)
     reach = configured_server(name)
     documented = gather(settings, name, Sources(live=None, **files), reach)
     links, hidden = link(documented), hidden_columns(settings, name, files["hide"])
@@ -125,9 +129,12 @@ def check_command(
 def inspect_command(name: str, data: Path | None, live: str | None, as_json: bool, **files: tuple[Any, ...]) -> None:
     """Show what the sources of NAME hold: tables, columns, which have no meaning, rules, joins of each table."""
     from okf_compiler.gather import Sources, gather
+    from okf_compiler.given import database_name
     from okf_compiler.inspect import facts, lines
 
-    found = facts(gather(configured(data), name, Sources(live=live, **files), configured_server(name)))
+    settings = configured(data)
+    name = database_name(settings, name)
+    found = facts(gather(settings, name, Sources(live=live, **files), configured_server(name)))
     if as_json:
         print_json(found)
     else:
@@ -136,7 +143,7 @@ def inspect_command(name: str, data: Path | None, live: str | None, as_json: boo
 
 for _command in (*COMMANDS, profile_command):
     commands.add_command(_command)
-for _command in (compile_command, check_command, inspect_command, stats_command, profile_command):
+for _command in (compile_command, check_command, inspect_command, profile_command, *COMMANDS):
     config_options(_command)
 
 

@@ -86,7 +86,7 @@ def _save(database: Database, out: Path, made: Sequence[Concept], *, check: bool
     """The concepts merged with what lies in `out`, and whether a file changed there, or with `check` would change."""
     _refuse_missing(database, out, {f"{concept.id}.md" for concept in made}, made)
     now = datetime.now(UTC).replace(microsecond=0)
-    with swap.lock_to_read(out) if check else swap.lock(out):
+    with swap.lock_to_compare(out, create=not check):
         merged = merge(out, made, now.isoformat())
         guides, outdated = due(out, merged.concepts)
         if merged.added or merged.changed or merged.removed:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from okf_compiler import index_tree, markdown, swap
-from okf_compiler.bundle import Concept, files, load, save
+from okf_compiler.bundle import Concept, files, index_file, load, save
 from okf_compiler.index_tree import CONTENTS, UNTYPED, Tree
 from okf_compiler.markdown import Part
 from okf_compiler.tokens import BYTES_PER_TOKEN, size
@@ -85,12 +85,12 @@ def is_smaller_index(path: str) -> bool:
 
 
 def with_prose(root: Path, texts: Mapping[str, str], concepts: Iterable[Concept]) -> dict[str, str]:
-    """The indexes with what people wrote into those that lie in the folder `root` now."""
+    """Return the indexes with what people wrote into those that lie in the folder `root` now, in any letter case."""
     kinds = {c.path: markdown.plain(c.type) or UNTYPED for c in concepts}
     kept = dict(texts)
     for path, text in texts.items():
-        file = root / path
-        if file.is_file() and not is_smaller_index(path):
+        file = index_file((root / path).parent)
+        if file and not is_smaller_index(path):
             kept[path] = keep_prose(file.read_bytes().decode("utf-8", "replace"), text, kinds)
     return kept
 
@@ -128,8 +128,13 @@ def due(folder: Path, concepts: Sequence[Concept]) -> tuple[dict[str, str], froz
     """The indexes that these concepts give the bundle in `folder`, with what people wrote into those that lie there,
     and the smaller ones there that nothing leads to any more."""
     texts = with_prose(folder, indexes(concepts, OWN_FOLDERS), concepts)
-    there = files(folder) if folder.is_dir() else ()
-    return texts, frozenset(path for path in there if is_smaller_index(path) and path not in texts)
+    there = [path for path in files(folder) if path not in texts] if folder.is_dir() else []
+    spelled = {path.lower() for path in texts}
+    return texts, frozenset(
+        path
+        for path in there
+        if is_smaller_index(path) or (path.rpartition("/")[2].lower() == "index.md" and path.lower() in spelled)
+    )
 
 
 def outdated(folder: Path) -> list[tuple[str, str]]:
@@ -145,9 +150,13 @@ def outdated(folder: Path) -> list[tuple[str, str]]:
 
 
 def write(folder: Path) -> list[tuple[str, str]]:
-    """Bring the indexes of any bundle up to date, whole or not at all; returns what `outdated` gave before."""
-    with swap.lock(folder):
-        changes = outdated(folder)
-        if changes:
+    """Bring the indexes of any bundle up to date, whole or not at all; returns what `outdated` gave before.
+
+    A bundle whose indexes are up to date is not touched, and need not be writable.
+    """
+    changes = outdated(folder)
+    if changes:
+        with swap.lock(folder):
+            changes = outdated(folder)
             save(folder, *due(folder, list(load(folder).concepts.values())))
     return changes

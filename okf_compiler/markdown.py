@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<rest>.*)")
@@ -214,7 +215,7 @@ def sections(body: str) -> list[Part]:
     fenced = _blanked(body, fences(body)) if "```" in body or "~~~" in body else body
     begins = [match.start() for match in _HEADING.finditer(fenced)]
     found = [Part("", body[: begins[0] if begins else len(body)].strip("\n"))]
-    for begin, end in zip(begins, [*begins[1:], len(body)], strict=True):
+    for begin, end in pairwise([*begins, len(body)]):
         heading, _, text = body[begin + 2 : end].partition("\n")
         found.append(Part(heading.strip(), text.strip("\n")))
     return [part for part in found if part.heading or part.text]

@@ -38,12 +38,14 @@ def profile_command(name: str, source: str, hide: tuple[str, ...], again: bool, 
     """
     from okf_compiler.connections import hidden_columns, with_connection
     from okf_compiler.errors import UserError
+    from okf_compiler.given import database_name, is_name
     from okf_compiler.profiling import run
     from okf_compiler.profiling.limits import Limits, Request
 
-    if name in ("..", ".") or Path(name).name != name:
-        raise UserError(f"A database has a plain name, not {name!r}.", status=2)
     settings = configured()
+    name = database_name(settings, name)
+    if not is_name(name):
+        raise UserError(f"A database has a plain name, not {name!r}.", status=2)
     folder = settings.profiles / name
     hidden = hidden_columns(settings, name, hide)
     request = Request(_documented(settings, name), hidden, Limits(**limits))

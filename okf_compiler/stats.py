@@ -8,7 +8,7 @@ from typing import Any
 
 from okf_compiler.bundle import files, is_concept
 from okf_compiler.documents import Documents
-from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.errors import UserError
 from okf_compiler.indexes import INDEX_TOKENS
 from okf_compiler.tokens import tokens
 
@@ -20,11 +20,8 @@ def sizes(folder: Path, documents: Documents | None = None) -> dict[str, Any]:
     """Tokens of the bundle's concepts and indexes by path, and of the documents where they are known.
 
     Raises:
-        UserError: there is no such folder, or a file cannot be read.
+        UserError: a file cannot be read.
     """
-    if not folder.is_dir():
-        near = did_you_mean(folder.name, (f.name for f in folder.parent.glob("*/")))
-        raise UserError(f"There is no bundle in {folder}{near} `okf-compiler compile all` makes them.", status=2)
     counted = {f"/{path}": _tokens(folder / path) for path in files(folder) if path.lower().endswith(".md")}
     concepts = {path: count for path, count in counted.items() if is_concept(path)}
     indexes = {path: count for path, count in counted.items() if path.rpartition("/")[2].lower() == "index.md"}

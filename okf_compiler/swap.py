@@ -52,13 +52,22 @@ def lock(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def lock_to_read(folder: Path) -> Iterator[None]:
-    """As `lock`, but a place that is not there, or that this process may not write, stays as it is."""
-    if not os.access(real(folder).parent, os.W_OK):
+def lock_to_compare(folder: Path, *, create: bool) -> Iterator[None]:
+    """Lock as `lock` does, but not in a place that this process may not write, nor, without `create`, in a new one."""
+    place = real(folder).parent
+    if not is_writable(folder) or not (create or place.is_dir()):
         yield
         return
     with lock(folder):
         yield
+
+
+def is_writable(folder: Path) -> bool:
+    """Return whether this process may write beside the folder, or make the place where it lies."""
+    place = real(folder).parent
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return os.access(place, os.W_OK)
 
 
 def real(folder: Path) -> Path:

@@ -191,7 +191,7 @@ def _index(path: str, values: dict[str, Any] | None, body: str, first: int) -> I
         yield _warning("index-heading", path, line, "an index's entries stand under headings")
     if values is None:
         return
-    if path != "/index.md":
+    if path.lower() != "/index.md":
         yield _error("index-frontmatter", path, 1, "only the root index may have frontmatter")
     elif set(values) != {"okf_version"}:
         yield _error("index-frontmatter", path, 1, "the root index's frontmatter holds okf_version alone")

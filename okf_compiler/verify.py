@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from okf_compiler import frontmatter, swap
-from okf_compiler.bundle import is_concept, save
+from okf_compiler.bundle import index_file, is_concept, save
 from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
 
@@ -55,6 +55,6 @@ def verify(file: Path, by: str) -> str:
 
 def bundle_root(file: Path) -> Path:
     """The bundle that a file lies in: the nearest folder above whose index names the format, else the top one."""
-    indexed = [folder for folder in file.parents if (folder / "index.md").is_file()]
-    named = (f for f in indexed if (f / "index.md").read_bytes().startswith(b"---"))
-    return next(named, indexed[-1] if indexed else file.parent)
+    indexed = [(folder, index) for folder in file.parents if (index := index_file(folder))]
+    named = (folder for folder, index in indexed if index.read_bytes().startswith(b"---"))
+    return next(named, indexed[-1][0] if indexed else file.parent)

@@ -51,14 +51,15 @@ def are_newer(config: Config, name: str) -> bool:
 
 
 def stamp(config: Config, name: str) -> str:
-    """Names, dates and sizes of the recorded files; "" where none is recorded."""
+    """Return names, dates and sizes of the recorded files, wherever the workspace lies; "" if none is recorded."""
     override = config.settings.databases.get(name)
     lines = []
     for recorded in override.files if override else ():
         path = config.settings.root / recorded
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             facts = file.stat() if file.is_file() else None
-            lines.append(f"{file} {facts.st_mtime_ns if facts else 0} {facts.st_size if facts else 0}")
+            state = f"{facts.st_mtime_ns} {facts.st_size}" if facts else "0 0"
+            lines.append(f"{recorded} {file.relative_to(path)} {state}")
     return "\n".join(lines)
 
 

@@ -40,7 +40,7 @@ class Reading:
     @property
     def is_index(self) -> bool:
         """Whether it only says what there is."""
-        return self.path.rpartition("/")[2] in ("index.md", "log.md", "")
+        return self.path.rpartition("/")[2].lower() in ("index.md", "log.md", "")
 
     @property
     def key(self) -> str:

@@ -108,8 +108,10 @@ def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
     from okf_agent.cell import Cell
     from okf_agent.prepare import find_bundle
     from okf_agent.tools import read_file
+    from okf_compiler.given import database_name
 
     config = configured()
+    db = database_name(config.settings, db)
     folder, documents = find_bundle(config, db, bundle, say)
     sources = sources_of(config, db, documents, folder, Cell(""), say)
     _print_result(read_file.run({"paths": list(paths)}, context_of(config, sources, None)))
@@ -117,19 +119,27 @@ def read(db: str, paths: tuple[str, ...], bundle: Path | None) -> None:
 
 @commands.command()
 @click.argument("db", shell_complete=complete("databases"))
-@click.argument("query")
+@click.argument("query", required=False)
 @unsafe_option
-def sql(db: str, query: str, unsafe_role: bool) -> None:
+def sql(db: str, query: str | None, unsafe_role: bool) -> None:
     """Run one read-only QUERY over DB, and print what the model would get of it.
+
+    DB may be left out where there is one database.
 
     Exit status: 1 when it is refused or fails.
     """
     from okf_agent.ask import Workspace
     from okf_agent.tools import Context, run_sql
+    from okf_compiler.documents import only_database
+    from okf_compiler.given import database_name
 
     config = configured()
+    if query is None:
+        if " " not in db.strip():
+            raise click.UsageError("Missing argument 'QUERY'.")
+        db, query = only_database(config.settings), db
     with Workspace(config, unsafe_role=unsafe_role) as workspace:
-        ready = workspace.ready(db, say)
+        ready = workspace.ready(database_name(config.settings, db), say)
         max_rows = config.settings.database.max_rows
         context = Context(database=ready.database, max_rows=max_rows)
         _print_result(run_sql.run({"sql": query}, context))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -90,3 +93,103 @@ def test_the_bundle_by_hand_conforms_with_one_warning(workspace: Path) -> None:
     assert run("okf-compiler", "index", "--check", "hand", cwd=workspace).returncode == 1
     assert run("okf-compiler", "index", "hand", cwd=workspace).returncode == 0
     assert "Written by people" in (workspace / "hand/index.md").read_text(encoding="utf-8")
+
+
+NAMED = ("x", "bundles/compiled/x", "./bundles/compiled/x/")
+
+
+@pytest.mark.parametrize("given", NAMED)
+@pytest.mark.parametrize("call", [("validate",), ("index",), ("stats",), ("inspect",), ("compile", "--check")])
+def test_a_bundle_is_given_by_its_name_or_its_folder(workspace: Path, call: tuple[str, ...], given: str) -> None:
+    done = run("okf-compiler", *call, given, cwd=workspace)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("given", ["data/x", *NAMED])
+def test_a_database_is_given_by_its_name_its_documents_or_its_bundle(workspace: Path, given: str) -> None:
+    assert run("okf-compiler", "inspect", given, cwd=workspace).stdout.startswith("x: 2 tables")
+    assert run("okf-agent", "read", given, "/index.md", cwd=workspace).stdout.startswith("=== /index.md")
+
+
+def test_names_work_from_below_the_workspace(workspace: Path) -> None:
+    below = workspace / "data"
+    assert run("okf-compiler", "validate", "x", cwd=below).returncode == 0
+    assert (
+        run("okf-compiler", "diff", "x", "../bundles/compiled/x", cwd=below).stdout == "0 added, 0 removed, 0 changed\n"
+    )
+    done = run("okf-compiler", "verify", "x/knowledge/order-value.md", "--by", "human:ann", cwd=below)
+    assert done.returncode == 0, done.stderr
+    assert "human:ann" in (workspace / "bundles/compiled/x/knowledge/order-value.md").read_text("utf-8")
+
+
+def test_a_bundle_that_people_wrote_has_a_name_too(workspace: Path) -> None:
+    shutil.copytree(workspace / "bundles/compiled/x", workspace / "bundles/mine")
+    assert run("okf-compiler", "validate", "mine", cwd=workspace).stdout.endswith("mine: 0 errors, 0 warnings\n")
+
+
+@pytest.mark.parametrize("call", [("validate",), ("index",), ("index", "--check"), ("stats",), ("diff", "x")])
+@pytest.mark.parametrize("given", ["y", "no/such/folder"])
+def test_a_bundle_that_is_not_there_is_named_and_nothing_is_left_behind(
+    workspace: Path, call: tuple[str, ...], given: str
+) -> None:
+    before = sorted(workspace.rglob("*"))
+    done = run("okf-compiler", *call, given, cwd=workspace)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"There is no bundle in {workspace / 'bundles/compiled/y' if given == 'y' else given}" in done.stderr
+    assert sorted(workspace.rglob("*")) == before
+
+
+@pytest.fixture
+def read_only(workspace: Path) -> Iterator[Path]:
+    """The workspace at another path, where nobody may write: by its rights, or for root by a mount."""
+    moved = workspace / "moved" / "here"
+    moved.mkdir(parents=True)
+    for name in ("config.yaml", "data", "bundles"):
+        (workspace / name).rename(moved / name)
+    places = [moved, *(p for p in moved.rglob("*") if p.is_dir())]
+    if os.geteuid() == 0:
+        mounted = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+        if not mounted:
+            pytest.skip("root writes everywhere, and may not mount here")
+        subprocess.run(["mount", "--bind", moved, moved], check=True)
+        subprocess.run(["mount", "-o", "remount,bind,ro", moved], check=True)
+        yield moved
+        subprocess.run(["umount", moved], check=True)
+        return
+    for place in places:
+        place.chmod(0o555)
+    yield moved
+    for place in places:
+        place.chmod(0o755)
+
+
+def test_a_read_only_workspace_at_another_path(read_only: Path) -> None:
+    for call in (("compile", "x"), ("compile", "x", "--check"), ("index", "x"), ("validate", "x"), ("stats", "x")):
+        done = run("okf-compiler", *call, cwd=read_only)
+        assert done.returncode == 0, done.stderr
+    for call in (("read", "x", "/index.md"), ("context", "--db", "x", "How much?")):
+        done = run("okf-agent", *call, cwd=read_only)
+        assert done.returncode == 0, done.stderr
+
+
+def test_what_changes_in_a_read_only_workspace_is_refused(read_only: Path) -> None:
+    elsewhere = read_only.parent / "data"
+    shutil.copytree(read_only / "data", elsewhere)
+    write_documents(elsewhere, rules=RULES[:2])
+    done = run("okf-compiler", "compile", "x", "--data", elsewhere, cwd=read_only)
+    assert (done.returncode, "bundles/compiled cannot be written" in done.stderr) == (1, True)
+
+
+def test_an_index_in_capital_letters_is_an_index(workspace: Path) -> None:
+    bundle = workspace / "bundles/foreign"
+    shutil.copytree(workspace / "bundles/compiled/x", bundle)
+    for name in ("", "tables", "knowledge"):
+        (bundle / name / "index.md").rename(bundle / name / "INDEX.MD")
+    (bundle / "INDEX.MD").write_text((bundle / "INDEX.MD").read_text("utf-8") + "\n# Ours\n\nAsk Ann.\n", "utf-8")
+    for path in ("/", "/index.md", "/Index.md", "/tables/"):
+        done = run("okf-agent", "read", "foreign", path, cwd=workspace)
+        assert done.returncode == 0 and "has no index" not in done.stdout and "# " in done.stdout
+    assert run("okf-compiler", "validate", "foreign", cwd=workspace).returncode == 0
+    assert run("okf-compiler", "index", "foreign", cwd=workspace).returncode == 0
+    assert "Ask Ann." in (bundle / "index.md").read_text("utf-8")
+    assert not [*bundle.rglob("INDEX.MD")]
