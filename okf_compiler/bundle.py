@@ -202,9 +202,9 @@ def _settled(folder: Path, read: Callable[[], _T]) -> _T:
     raise UserError(f"The bundle in {folder} keeps changing. Wait for the compiler and try again.")
 
 
-def missing(folder: Path, near: str = ".") -> str:
-    """Return what is said of a folder that is not there; `near` ends the sentence, or suggests another name."""
-    return f"There is no bundle in {folder}{near} `okf-compiler compile all` makes them."
+def missing(folder: Path) -> str:
+    """Return what is said of a folder that is not there."""
+    return f"There is no bundle in {folder}. `okf-compiler compile all` makes them."
 
 
 @contextmanager

@@ -19,11 +19,17 @@ def bundle_folder(settings: Settings, given: str | Path) -> Path:
     if is_name(name):
         by_hand = settings.bundles.parent / name
         candidates = [settings.bundles / name, *([by_hand] if index_file(by_hand) else []), folder]
-        folder = next((each for each in candidates if each.is_dir()), settings.bundles / name)
+        folder = next((each for each in candidates if each.is_dir()), folder)
     if folder.is_dir():
         return folder
-    near = did_you_mean(name, (each.name for each in settings.bundles.glob("*/"))) if is_name(name) else "."
-    raise UserError(f"{missing(folder, near)}", status=2)
+    if not is_name(name):
+        raise UserError(missing(folder), status=2)
+    near = did_you_mean(name, (each.name for each in settings.bundles.glob("*/")))
+    raise UserError(
+        f"There is no bundle {name!r} in {settings.bundles}, and no folder of that name{near} "
+        "`okf-compiler compile all` makes bundles.",
+        status=2,
+    )
 
 
 def database_name(settings: Settings, given: str) -> str:

@@ -249,7 +249,7 @@ WRONG_CALLS = {
     "a near name": (("compile", "shpo", "--data", "data"), 2, "did you mean 'shop'?"),
     "no such root": (("compile", "all", "--data", "nowhere"), 2, "There is no folder nowhere"),
     "no database": (("compile", "all", "--data", "empty"), 2, "There is no database in empty"),
-    "no such bundle": (("validate", "nowhere"), 2, "There is no bundle in "),
+    "no such bundle": (("validate", "nowhere"), 2, "There is no bundle 'nowhere' in "),
     "no argument": (("validate",), 2, "Missing argument"),
     "no such command": (("compil",), 2, "No such command"),
     "not conformant": (("validate", "broken"), 1, ""),

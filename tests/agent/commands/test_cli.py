@@ -77,7 +77,7 @@ def test_a_declined_question_is_a_success(workspace: Workspace) -> None:
         (["ask", "x", "--task", "shop_1"], 2, "Give a question or --task ID"),
         (["ask", "x", "--db", "shpo"], 2, "did you mean 'shop'?"),
         (["ask", "--task", "shop1"], 2, "did you mean 'shop_1'?"),
-        (["ask", "x", "--bundle", "nowhere"], 2, "nowhere is not a folder"),
+        (["ask", "x", "--bundle", "nowhere"], 2, "There is no bundle 'nowhere'"),
         (["ask", "x", "--model", "openai/gpt-5-mini"], 0, ""),
         (["ask", "x", "--raw", "--model", "local"], 2, "needs a model that calls tools"),
         (["read", "shpo", "/index.md"], 2, "did you mean 'shop'?"),
