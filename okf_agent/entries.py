@@ -64,7 +64,7 @@ def _objects(file: Path, lines: Iterable[tuple[int, str]]) -> Iterator[Entry]:
     for number, line in lines:
         try:
             values = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{file}:{number}: not JSON: {error}. Each line is one object.", status=2) from None
         if not isinstance(values, dict):
             raise UserError(f"{file}:{number}: a JSON object was expected, not {line.strip()[:40]!r}.", status=2)
@@ -74,7 +74,7 @@ def _objects(file: Path, lines: Iterable[tuple[int, str]]) -> Iterator[Entry]:
 def _of_array(file: Path, text: str) -> Iterator[Entry]:
     try:
         content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{file}: not JSON: {error}.", status=2) from None
     for number, values in enumerate(content, 1):
         if not isinstance(values, dict):

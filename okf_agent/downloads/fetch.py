@@ -1,27 +1,23 @@
-"""Files from the network: fetched once, resumed where they stopped, checked by size and hash, whole or not at all."""
+"""Bytes from publishers, over http and https alone: never more of them than a file or a listing may have."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import http.client
-import json
+import logging
+import os
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 CHUNK = 1 << 20
 TIMEOUT_S = 30
-TRIES = 5
-"""Tries in a row that bring nothing new, before a source is given up."""
-PAUSE_S = 1.0
-"""Before the second try, doubled for each one after it."""
-AGENT = {"User-Agent": "okf-sql-agent"}
+HUB_TIMEOUT_S = 5
+"""Seconds that Hugging Face may take to say what a file is."""
 
 Progress = Callable[[str, int, int], None]
 """Called with what is happening, the bytes done and the bytes in all (0 where there is nothing to count)."""
@@ -29,17 +25,6 @@ Progress = Callable[[str, int, int], None]
 
 class SourceError(Exception):
     """One source could not give the file."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What is known of a file before it is there; None where it is not known."""
-
-    size: int | None = None
-    """Bytes."""
-    sha256: str | None = None
-    git: str | None = None
-    """Its id as a git blob: the SHA-1 of `blob <size>\\0` and its content."""
 
 
 def silent(_what: str, _done: int, _total: int) -> None:
@@ -63,7 +48,7 @@ def progress_bar(label: str = "Local model") -> Iterator[Progress]:
 
 
 def sha256_of(path: Path, on_bytes: Callable[[int], None] = lambda _done: None) -> tuple[int, str]:
-    """A file's size and SHA-256 in hexadecimal; `on_bytes` is told how many bytes are read."""
+    """Return a file's size and SHA-256 in hexadecimal; `on_bytes` is told how many bytes are read."""
     digest, done = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
@@ -73,103 +58,77 @@ def sha256_of(path: Path, on_bytes: Callable[[int], None] = lambda _done: None) 
     return done, digest.hexdigest()
 
 
-def git_id(path: Path) -> str:
-    """A file's id as a git blob, in hexadecimal."""
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def problem_of(path: Path, expected: Expected) -> str:
-    """How a file differs from what is expected; "" if it does not."""
-    size, sha256 = sha256_of(path)
-    if expected.size is not None and size != expected.size:
-        return f"it has {size} bytes, not {expected.size}"
-    if expected.sha256 is not None and sha256 != expected.sha256:
-        return f"its SHA-256 is {sha256}, not {expected.sha256}"
-    if expected.git is not None and expected.git != git_id(path):
-        return "its content is not the published one"
-    return ""
-
-
-def download(url: str, target: Path, expected: Expected, progress: Progress = silent) -> None:
-    """Fetch a file to `target`, which has its name only once it is whole and checked.
-
-    What a connection that broke has brought is kept in `<name>.partial`, also by a process that was killed, and the
-    next try asks for the rest (HTTP Range).
+def read(url: str, limit: int) -> bytes:
+    """Return what is at an address.
 
     Raises:
-        SourceError: it cannot be had, or what arrived is not what is expected.
-        OSError: the disk.
+        SourceError: it cannot be had, or has more bytes than `limit`.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(target.name + ".partial")
-    failed = 0
-    while True:
-        before = partial.stat().st_size if partial.exists() else 0
-        try:
-            _fetch_rest(url, partial, lambda done, total: progress(target.name, done, total))
-            break
-        except urllib.error.HTTPError as error:
-            if error.code not in (408, 425, 429, 500, 502, 503, 504):
-                raise SourceError(f"{url}: HTTP status {error.code}") from None
-            problem: Exception = error
-        except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as error:
-            problem = error
-        failed = 0 if partial.exists() and partial.stat().st_size > before else failed + 1
-        if failed >= TRIES or offline(problem):
-            raise SourceError(f"{url}: {getattr(problem, 'reason', None) or problem}") from None
-        time.sleep(PAUSE_S * 2 ** max(0, failed - 1) if failed else 0)
-    if problem_text := problem_of(partial, expected):
-        partial.unlink()
-        raise SourceError(f"what arrived from {url} is not the published file: {problem_text}")
-    partial.replace(target)
-
-
-def read_json(url: str) -> Any:
-    """The JSON at an address.
-
-    Raises:
-        SourceError: it cannot be had.
-    """
+    opener = urllib.request.OpenerDirector()
+    for handler in (  # build_opener() would add those of file:, ftp: and data:
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPRedirectHandler,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.HTTPErrorProcessor,
+        urllib.request.UnknownHandler,
+    ):
+        opener.add_handler(handler())
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=AGENT), timeout=TIMEOUT_S) as response:
-            return json.load(response)
+        request = urllib.request.Request(url, headers={"User-Agent": "okf-sql-agent"})
+        with opener.open(request, timeout=TIMEOUT_S) as response:
+            body: bytes = response.read(limit + 1)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise SourceError(f"{url}: {getattr(error, 'reason', None) or error}") from None
+    if len(body) > limit:
+        raise SourceError(f"{url}: it goes on after the {limit:,} bytes that it may have")
+    return body
 
 
-def offline(error: Exception) -> bool:
-    """Whether there is no network or no such server: trying again at once does not help."""
-    reason = getattr(error, "reason", None)
-    return isinstance(reason, OSError) and not isinstance(reason, TimeoutError | ConnectionResetError)
+def from_hub(
+    repository: str, path: str, folder: Path, told: Callable[[int, int], None], *, size: int, **where: str
+) -> Path:
+    """Return a file of a repository on Hugging Face, put below `folder` by its own library.
 
-
-def _fetch_rest(url: str, partial: Path, on_bytes: Callable[[int, int], None]) -> None:
-    """Append what `partial` does not have yet.
+    `told` is called with the bytes done and `size`, which it may have; `where` may name a `revision` and `repo_type`.
 
     Raises:
-        http.client.IncompleteRead: the connection ended early.
+        SourceError: it cannot be had, or has more bytes than that.
+        OSError: the disk.
     """
-    have = partial.stat().st_size if partial.exists() else 0
-    headers = AGENT | ({"Range": f"bytes={have}-"} if have else {})
+    import huggingface_hub as hub
+
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    endpoint = os.environ.get("HF_ENDPOINT")
     try:
-        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT_S)
-    except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing is left: it is whole, or not this file, which the hash says
-            return
+        # Asked first because this call does not retry: without a network a download retries for 23 s.
+        address = hub.hf_hub_url(repository, path, endpoint=endpoint, **where)
+        hub.get_hf_file_metadata(address, timeout=HUB_TIMEOUT_S, token=False)
+        arguments: dict[str, Any] = {"endpoint": endpoint, "token": False, "etag_timeout": HUB_TIMEOUT_S, **where}
+        bar = _bar(f"{repository}/{path}", size, told)
+        return Path(hub.hf_hub_download(repository, path, local_dir=folder, tqdm_class=bar, **arguments))
+    except SourceError:
         raise
-    with response, partial.open("ab") as file:
-        if response.status != 206:
-            have = 0
-            file.truncate(0)
-        promised = response.headers.get("Content-Length")
-        total = have + int(promised) if promised is not None else 0
-        while chunk := response.read(CHUNK):
-            file.write(chunk)
-            have += len(chunk)
-            on_bytes(have, total)
-    if total and have < total:
-        raise http.client.IncompleteRead(b"", total - have)
+    except Exception as error:  # its HTTP library's own errors, and whatever a reply of a wrong shape sets off
+        if isinstance(error, OSError) and error.errno and not isinstance(error, ConnectionError | TimeoutError):
+            raise
+        raise SourceError(f"Hugging Face: {(str(error).strip() or type(error).__name__).splitlines()[0]}") from None
+
+
+def _bar(name: str, size: int, told: Callable[[int, int], None]) -> Any:
+    """Return the class of bar that huggingface_hub tells of every chunk before it writes it."""
+    from tqdm import tqdm
+
+    class Bar(tqdm):  # type: ignore[misc, unused-ignore]
+        def __init__(self, *_: Any, initial: float = 0, **__: Any) -> None:
+            super().__init__(disable=True)
+            self.done = int(initial)
+
+        def update(self, n: float | None = 1) -> None:
+            self.done += int(n or 0)
+            if self.done > size:
+                raise SourceError(f"{name}: it goes on after the {size:,} bytes that it may have")
+            told(self.done, size)
+
+    return Bar

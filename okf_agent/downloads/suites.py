@@ -7,26 +7,24 @@ the same bytes or fails. Databases' contents are not in these repositories; `con
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import fnmatch
+import functools
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
-from typing import Any
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from okf_agent.downloads.fetch import (
-    Expected,
-    Progress,
-    SourceError,
-    download,
-    problem_of,
-    read_json,
-    sha256_of,
-    silent,
-)
+import filelock
+from pydantic import Field, TypeAdapter, ValidationError
+
+from okf_agent.downloads.fetch import Progress, SourceError, from_hub, read, sha256_of, silent
+from okf_agent.downloads.published import SUITES, Published, Repository
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.settings import Settings
 from okf_compiler.whole_file import write_whole
@@ -36,107 +34,7 @@ HUB = ("HF_ENDPOINT", "https://huggingface.co")
 GITHUB = ("OKF_GITHUB_API", "https://api.github.com")
 GITHUB_RAW = ("OKF_GITHUB_RAW", "https://raw.githubusercontent.com")
 """Environment variables that name another server, and the usual ones."""
-
-
-@dataclass(frozen=True)
-class Repository:
-    """A repository of a publisher, and which of its files are wanted."""
-
-    name: str
-    """`owner/name`."""
-    files: tuple[str, ...]
-    """Patterns of paths in it."""
-    host: str = "hub"
-    """`hub` (a data set on Hugging Face) or `github`."""
-    branch: str = "main"
-    strip: str = ""
-    """What is cut off the beginning of a path."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Path there -> path here, where it differs."""
-
-    def place(self, path: str) -> str:
-        """Where a file of the repository lies in the suite's folder."""
-        return self.renamed.get(path, path.removeprefix(self.strip))
-
-
-@dataclass(frozen=True)
-class Published:
-    """A suite as its publisher gives it."""
-
-    folder: str
-    """In `data/`."""
-    repositories: tuple[Repository, ...]
-    licence: str
-    content: str
-    """Where the databases' contents are, in words."""
-    finish: Callable[[Path], None] = lambda _folder: None
-    """What is made of the files once they are there."""
-
-
-QUESTIONS = ("questions_gen_postgres", "instruct_basic_postgres", "instruct_advanced_postgres", "idk")
-DOCUMENTS = ("livesqlbench_data.jsonl", "*/*_schema.txt", "*/*_column_meaning_base.json", "*/*_kb.jsonl")
-
-
-def _livesqlbench(name: str, content: str) -> Published:
-    return Published(name, (Repository(f"birdsql/{name}", DOCUMENTS),), "CC BY-SA 4.0", content)
-
-
-def _defog_tasks(folder: Path) -> None:
-    """Make tasks.jsonl of the CSV files: an id is the file's name and the row's number, from 1."""
-    with (folder / "tasks.jsonl").open("w", encoding="utf-8", newline="\n") as out:
-        for file in sorted((folder / "published").glob("*.csv")):
-            stem = file.stem.removesuffix("_postgres")
-            with file.open(encoding="utf-8-sig", newline="") as lines:
-                for number, row in enumerate(csv.DictReader(lines), start=1):
-                    kept = ("question", "query", "db_name", "query_category", "instructions")
-                    task = {"instance_id": f"{stem}_{number}"} | {name: row.get(name) or "" for name in kept}
-                    if (folder / task["db_name"]).is_dir():
-                        out.write(json.dumps(task, ensure_ascii=False) + "\n")
-
-
-SUITES: Mapping[str, Published] = {
-    "livesqlbench-base-lite": _livesqlbench(
-        "livesqlbench-base-lite",
-        "Contents (PostgreSQL edition): `database.engine: docker` in config.yaml loads all 18 from the authors' image.",
-    ),
-    "livesqlbench-base-full": _livesqlbench(
-        "livesqlbench-base-full-v1",
-        "Contents: the authors link PostgreSQL dumps in the data set's README; put <db>_full.sql into dumps/.",
-    ),
-    "livesqlbench-large": _livesqlbench(
-        "livesqlbench-large-v1",
-        "Contents: the authors link PostgreSQL dumps in the data set's README; put <db>_full.sql into dumps/.",
-    ),
-    "bird-minidev": Published(
-        "bird-minidev",
-        (
-            Repository(
-                "birdsql/bird_mini_dev",
-                ("data/mini_dev_sqlite-*.json",),
-                renamed={"data/mini_dev_sqlite-00000-of-00001.json": "mini_dev_sqlite.json"},
-            ),
-        ),
-        "CC BY-SA 4.0",
-        "Contents: the data set's README links the complete package; put its dev_databases/ here.",
-    ),
-    "defog": Published(
-        "defog",
-        (
-            Repository(
-                "defog-ai/defog-data", ("defog_data/*/*.sql", "defog_data/*/*.json"), "github", strip="defog_data/"
-            ),
-            Repository(
-                "defog-ai/sql-eval",
-                tuple(f"data/{name}.csv" for name in QUESTIONS),
-                "github",
-                renamed={f"data/{name}.csv": f"published/{name}.csv" for name in QUESTIONS},
-            ),
-        ),
-        "Apache-2.0",
-        "Contents: in the same files.",
-        _defog_tasks,
-    ),
-}
+LISTING_BYTES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -152,8 +50,32 @@ class Got:
     content: str
 
 
+Sha1 = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Size = Annotated[int, Field(ge=0, lt=1 << 40)]
+
+
+@dataclass(frozen=True)
+class Pin:
+    """What one file is to be: `git` is its id as a git blob, the SHA-1 of `blob <size>\\0` and its content."""
+
+    size: Size
+    sha256: Sha256 | None = None
+    git: Sha1 | None = None
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Revisions by repository, and pins by the path in the suite's folder."""
+
+    revisions: dict[str, Sha1]
+    files: dict[str, Pin]
+
+
 def get(settings: Settings, name: str, *, update: bool = False, progress: Progress = silent) -> Got:
     """Bring a suite to `data/<folder>/`: what is missing, and what is not as it was pinned; `update`: the newest.
+
+    A file gets its name once all of them are here and checked; until then they lie in `.partial`.
 
     Raises:
         UserError: no such suite, no network, or files that are not what was published or pinned.
@@ -165,88 +87,162 @@ def get(settings: Settings, name: str, *, update: bool = False, progress: Progre
     published = SUITES[name]
     folder = settings.root / "data" / published.folder
     try:
-        lock = {} if update else _read_lock(folder)
-        first = not lock
-        lock = lock or _new_lock(name, published)
-        fetched = 0
-        for path, entry in lock["files"].items():
-            fetched += _ensure(folder / path, entry, progress)
-            entry["sha256"] = entry["sha256"] or sha256_of(folder / path)[1]
-        if first or fetched:
-            _write_lock(folder, lock)
-        published.finish(folder)
-    except SourceError as error:
+        folder.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(folder / ".partial.lock"), _tidied(folder):
+            pinned = None if update else _read_lock(published, folder)
+            lock = pinned or _listed(published, folder)
+            fetched = _bring(published, folder, lock, progress)
+            published.finish(folder)
+            if fetched or not pinned:
+                _write_lock(name, published, folder, lock)
+    except (SourceError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(
             f"{name} could not be fetched: {error}\nConnect to the network and try again (what has arrived is kept), "
             f"or copy the files of {', '.join(r.name for r in published.repositories)} into {folder} by hand."
         ) from None
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror or error}. Make room there.") from None
-    return Got(folder, len(lock["files"]), fetched, first, published.content)
+    return Got(folder, len(lock.files), fetched, not pinned, published.content)
 
 
-def _ensure(file: Path, entry: Mapping[str, Any], progress: Progress) -> bool:
-    """Have one file, checked; whether it had to be fetched."""
-    expected = Expected(entry["size"], entry["sha256"], entry["git"])
-    if file.is_file() and not problem_of(file, expected):
-        return False
-    download(entry["url"], file, expected, progress)
-    return True
+@contextlib.contextmanager
+def _tidied(folder: Path) -> Iterator[None]:
+    """Leave no lock file, and no folder where nothing arrived."""
+    try:
+        yield
+    finally:
+        (folder / ".partial.lock").unlink()
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
-def _new_lock(name: str, published: Published) -> dict[str, Any]:
-    """What the publisher has now."""
-    revisions, files = {}, {}
+def _bring(published: Published, folder: Path, lock: Lock, progress: Progress) -> int:
+    """Fetch what is not as it is pinned, all or nothing; return how many files that were."""
+    missing = [path for path, pin in lock.files.items() if _problem(folder / path, pin)]
+    for path in missing:
+        if _problem(_inside(folder, f".partial/{path}"), lock.files[path]):
+            _fetch(published, lock, path, folder, progress)
+    for path in missing:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / ".partial" / path).replace(folder / path)
+    shutil.rmtree(folder / ".partial", ignore_errors=True)
+    return len(missing)
+
+
+def _inside(folder: Path, path: str) -> Path:
+    """Return where a file is to lie.
+
+    Raises:
+        SourceError: that is not in the suite's folder, also where a link in it leads elsewhere.
+    """
+    here = folder.resolve()
+    with contextlib.suppress(ValueError, RuntimeError):  # no name of a file; links that go round
+        place = (here / path).resolve()
+        if here in place.parents and place != here / LOCK and ".." not in Path(path).parts and "\\" not in path:
+            return place
+    raise SourceError(f"a file outside of its folder is listed: {path!r}")
+
+
+def _origin(published: Published, path: str) -> tuple[Repository, str]:
+    """Return the repository that has what lies at a path in the suite's folder, and its path there.
+
+    Raises:
+        SourceError: none has it.
+    """
     for repository in published.repositories:
-        revision, found = (_on_hub if repository.host == "hub" else _on_github)(repository)
-        revisions[repository.name] = revision
-        for path, entry in found:
-            here = repository.place(path)
-            if PurePosixPath(here).is_absolute() or ".." in PurePosixPath(here).parts or "\\" in here or ":" in here:
-                raise SourceError(f"{repository.name} lists a file outside of its folder: {path}")
-            if any(fnmatch.fnmatchcase(path, pattern) for pattern in repository.files):
-                files[here] = entry
-    if not files:
-        raise SourceError(f"{', '.join(revisions)} lists none of the files of {name}")
-    return {"suite": name, "licence": published.licence, "revisions": revisions, "files": files}
+        if there := repository.origin(path):
+            return repository, there
+    raise SourceError(f"no repository of {published.folder} has a file {path!r}")
 
 
-def _on_hub(repository: Repository) -> tuple[str, Iterator[tuple[str, dict[str, Any]]]]:
-    """The revision, and path and facts of each file, of a data set on Hugging Face."""
-    host = _server(HUB)
-    revision = str(read_json(f"{host}/api/datasets/{repository.name}/revision/{repository.branch}")["sha"])
-    tree = read_json(f"{host}/api/datasets/{repository.name}/tree/{revision}?recursive=true")
-    base = f"{host}/datasets/{repository.name}/resolve/{revision}"
+def _checked(published: Published, folder: Path, lock: Lock) -> Lock:
+    """Return a lock whose files all are the suite's, and in its folder.
 
-    def files() -> Iterator[tuple[str, dict[str, Any]]]:
-        for entry in tree:
-            if entry.get("type") == "file":
-                large = entry.get("lfs")
-                sha256, git = (str(large["oid"]), None) if large else (None, str(entry["oid"]))
-                path = str(entry["path"])
-                yield path, _entry(f"{base}/{quote(path)}", int(entry["size"]), sha256, git)
-
-    return revision, files()
+    Raises:
+        SourceError: one is not, or there is none.
+    """
+    for path in lock.files:
+        _inside(folder, path)
+        if _origin(published, path)[0].name not in lock.revisions:
+            raise SourceError(f"there is no revision for {path!r}")
+    if not lock.files:
+        raise SourceError(f"{', '.join(lock.revisions)} lists none of the files of {published.folder}")
+    return lock
 
 
-def _on_github(repository: Repository) -> tuple[str, Iterator[tuple[str, dict[str, Any]]]]:
-    """The same, of a repository on GitHub."""
-    host = _server(GITHUB)
-    revision = str(read_json(f"{host}/repos/{repository.name}/commits/{repository.branch}")["sha"])
-    tree = read_json(f"{host}/repos/{repository.name}/git/trees/{revision}?recursive=1")["tree"]
-    base = f"{_server(GITHUB_RAW)}/{repository.name}/{revision}"
+def _problem(file: Path, pin: Pin) -> str:
+    """Return how a file differs from what it is to be; "" if it does not."""
+    if not file.is_file():
+        return "it is not there"
+    size, sha256 = sha256_of(file)
+    if size != pin.size:
+        return f"it has {size} bytes, not {pin.size}"
+    if pin.sha256 is not None and sha256 != pin.sha256:
+        return f"its SHA-256 is {sha256}, not {pin.sha256}"
+    if pin.git is not None:
+        content = b"blob %d\0" % size + file.read_bytes()
+        if hashlib.sha1(content, usedforsecurity=False).hexdigest() != pin.git:
+            return "its content is not the published one"
+    return ""
 
-    def files() -> Iterator[tuple[str, dict[str, Any]]]:
-        for entry in tree:
-            if entry.get("type") == "blob":
-                path = str(entry["path"])
-                yield path, _entry(f"{base}/{quote(path)}", int(entry["size"]), None, str(entry["sha"]))
 
-    return revision, files()
+def _fetch(published: Published, lock: Lock, path: str, folder: Path, progress: Progress) -> None:
+    """Put one file into `.partial`, checked.
+
+    Raises:
+        SourceError: it cannot be had, or is not what it is to be.
+    """
+    repository, there = _origin(published, path)
+    pin, revision, target = lock.files[path], lock.revisions[repository.name], folder / ".partial" / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if repository.host == "hub":
+        where = {"revision": revision, "repo_type": "dataset"}
+        scratch = _inside(folder, ".partial/.hub")
+        told = functools.partial(progress, target.name)
+        from_hub(repository.name, there, scratch, told, size=pin.size, **where).replace(target)
+    else:
+        write_whole(target, read(f"{_server(GITHUB_RAW)}/{repository.name}/{revision}/{quote(there)}", pin.size))
+    if problem := _problem(target, pin):
+        target.unlink()
+        raise SourceError(f"what arrived as {path} is not the published file: {problem}")
 
 
-def _entry(url: str, size: int, sha256: str | None, git: str | None) -> dict[str, Any]:
-    return {"url": url, "size": size, "sha256": sha256, "git": git}
+def _listed(published: Published, folder: Path) -> Lock:
+    """Return what the publisher has now.
+
+    Raises:
+        SourceError: it cannot be had, is no list of files, or has none of the suite's.
+    """
+    revisions: dict[str, str] = {}
+    files: dict[str, Any] = {}
+    for repository in published.repositories:
+        try:
+            revisions[repository.name], found = (_on_hub if repository.host == "hub" else _on_github)(repository)
+            files |= {repository.place(path): pin for path, pin in found.items() if repository.has(path)}
+            lock = TypeAdapter(Lock).validate_python({"revisions": revisions, "files": files})
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            raise SourceError(f"what {repository.name} answers is no list of files") from None
+    return _checked(published, folder, lock)
+
+
+def _on_hub(repository: Repository) -> tuple[str, dict[str, Any]]:
+    """Return the revision, and the files by their paths, of a data set on Hugging Face."""
+    address = f"{_server(HUB)}/api/datasets/{repository.name}/revision/{repository.branch}?blobs=true"
+    said = json.loads(read(address, LISTING_BYTES))
+    found = {}
+    for each in said["siblings"]:
+        large = each.get("lfs")  # the id of such a file is that of its reference
+        known = {"sha256": large["sha256"]} if large else {"git": each["blobId"]}
+        found[each["rfilename"]] = {"size": each["size"], **known}
+    return said["sha"], found
+
+
+def _on_github(repository: Repository) -> tuple[str, dict[str, Any]]:
+    """Return the same of a repository on GitHub."""
+    address = f"{_server(GITHUB)}/repos/{repository.name}"
+    revision = json.loads(read(f"{address}/commits/{repository.branch}", LISTING_BYTES))["sha"]
+    tree = json.loads(read(f"{address}/git/trees/{quote(revision)}?recursive=1", LISTING_BYTES))["tree"]
+    return revision, {e["path"]: {"size": e["size"], "git": e["sha"]} for e in tree if e["type"] == "blob"}
 
 
 def _server(variable: tuple[str, str]) -> str:
@@ -254,20 +250,26 @@ def _server(variable: tuple[str, str]) -> str:
     return (os.environ.get(name) or usual).rstrip("/")
 
 
-def _read_lock(folder: Path) -> dict[str, Any]:
-    """What was pinned; {} if nothing was.
+def _read_lock(published: Published, folder: Path) -> Lock | None:
+    """Return what was pinned, or None if nothing was.
 
     Raises:
         UserError: the lock file is damaged.
     """
     try:
-        lock = json.loads((folder / LOCK).read_text(encoding="utf-8"))
-        return {**lock, "files": {str(path): {**entry} for path, entry in lock["files"].items()}}
+        return _checked(published, folder, TypeAdapter(Lock).validate_json((folder / LOCK).read_bytes()))
     except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{folder / LOCK} cannot be read ({error}); bring it back, or delete it to pin anew.") from None
+        return None
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = ": ".join([*map(str, first["loc"]), first["msg"]])
+    except SourceError as error:
+        problem = str(error)
+    raise UserError(f"{folder / LOCK} is damaged ({problem}). Bring it back, or delete it to pin anew.")
 
 
-def _write_lock(folder: Path, lock: Mapping[str, Any]) -> None:
-    write_whole(folder / LOCK, json.dumps(lock, indent=1, ensure_ascii=False) + "\n")
+def _write_lock(name: str, published: Published, folder: Path, lock: Lock) -> None:
+    """Pin the files that are here, each by the SHA-256 that it has."""
+    files = {path: asdict(replace(pin, sha256=sha256_of(folder / path)[1])) for path, pin in lock.files.items()}
+    content = {"suite": name, "licence": published.licence, "revisions": lock.revisions, "files": files}
+    write_whole(folder / LOCK, json.dumps(content, indent=1, ensure_ascii=False) + "\n")

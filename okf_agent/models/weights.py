@@ -7,9 +7,9 @@ into a scratch folder, so that its index settings, proxies and certificates appl
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
-import logging
 import os
 import shutil
 import subprocess
@@ -17,16 +17,14 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import filelock
 import platformdirs
 
-from okf_agent.downloads.fetch import CHUNK, Progress, SourceError, sha256_of, silent
+from okf_agent.downloads.fetch import CHUNK, Progress, SourceError, from_hub, sha256_of, silent
 from okf_compiler.errors import UserError
 
 CACHE_VARIABLE = "OKF_MODEL_CACHE"
-HUB_TIMEOUT_S = 5
 PART_TIMEOUT_S = 900
 SCRATCH_BYTES = 150_000_000
 """Room for one part, packed and unpacked, beside the file itself."""
@@ -149,49 +147,9 @@ def _remove_leftovers(target: Path) -> None:
 
 
 def _from_hub(weights: Weights, folder: Path, progress: Progress) -> Path:
-    """Download by huggingface_hub, which resumes by itself; gives up at once where the hub is out of reach."""
-    try:
-        import huggingface_hub as hub
-    except ImportError:
-        raise SourceError("Hugging Face: huggingface_hub is not installed") from None
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    endpoint = os.environ.get("HF_ENDPOINT")
-    try:
-        # Asked first because this call does not retry: without a network a download retries for 23 s.
-        address = hub.hf_hub_url(weights.repository, weights.file, endpoint=endpoint)
-        hub.get_hf_file_metadata(address, timeout=HUB_TIMEOUT_S, token=False)
-        path = hub.hf_hub_download(
-            weights.repository,
-            weights.file,
-            local_dir=folder / "hub",
-            etag_timeout=HUB_TIMEOUT_S,
-            token=False,
-            endpoint=endpoint,
-            tqdm_class=_bar_class(weights, progress),
-        )
-    except OSError as error:
-        if error.errno is not None and not isinstance(error, ConnectionError | TimeoutError):
-            raise  # the disk
-        raise SourceError(f"Hugging Face: {_first_line(error)}") from None
-    except Exception as error:  # its HTTP library's own errors, which differ between its versions
-        raise SourceError(f"Hugging Face: {_first_line(error)}") from None
-    return Path(path)
-
-
-def _bar_class(weights: Weights, progress: Progress) -> Any:
-    """The bar that huggingface_hub wants, which passes the bytes on."""
-    from tqdm import tqdm
-
-    class Bar(tqdm):  # type: ignore[misc, unused-ignore]
-        def __init__(self, *_: Any, initial: float = 0, **__: Any) -> None:
-            super().__init__(disable=True)
-            self.done = int(initial)
-
-        def update(self, n: float | None = 1) -> None:
-            self.done += int(n or 0)
-            progress("Local model: fetching from Hugging Face", self.done, weights.size)
-
-    return Bar
+    """Fetch the file from its publisher's repository."""
+    told = functools.partial(progress, "Local model: fetching from Hugging Face")
+    return from_hub(weights.repository, weights.file, folder / "hub", told, size=weights.size)
 
 
 # --- Packages
@@ -266,10 +224,6 @@ def _read_journal(partial: Path) -> tuple[int, int]:
     except (OSError, ValueError, TypeError):
         pass
     return 0, 0
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _last_line(text: str) -> str:

@@ -30,7 +30,7 @@ def read(path: Path) -> Database:
     text = read_text(path, problems)
     try:
         content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON: {error}. Correct the file and compile again.") from None
     tables = content.get("table_metadata") if isinstance(content, dict) else None
     if not isinstance(tables, dict):

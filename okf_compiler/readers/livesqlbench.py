@@ -141,8 +141,8 @@ def _load_meanings(text: str, file: Path, problems: list[Problem]) -> dict[str, 
         content = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise UserError(f"{file}:{error.lineno}: not JSON: {error.msg}. Correct the file and compile again.") from None
-    except RecursionError:
-        raise UserError(f"{file}: nested too deeply to be read.") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits; nested too deeply
+        raise UserError(f"{file}: cannot be read: {error}.") from None
     if not isinstance(content, dict):
         raise UserError(f'{file}: must be one JSON object: {{"db|table|column": "meaning", …}}.')
     return content
@@ -189,7 +189,7 @@ def _read_rules(text: str, file: Path, problems: list[Problem]) -> list[Rule]:
             continue
         try:
             entry = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             problems.append(Problem(f"not a JSON object: {error}", str(file), number))
             continue
         if not isinstance(entry, dict):

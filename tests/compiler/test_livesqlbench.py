@@ -187,6 +187,13 @@ def test_rule_lines_that_cannot_be_read(tmp_path: Path) -> None:
     assert sorted(p.line for p in database.problems) == [2, 3, 5, 6, 7, 8, 9, 9]
 
 
+def test_an_id_of_5000_digits_is_a_problem_of_its_line(tmp_path: Path) -> None:
+    rules = '{"id": ' + "9" * 5000 + ', "knowledge": "A"}\n{"id": 2, "knowledge": "B", "definition": "b"}'
+    database = read(write_documents(tmp_path, rules=rules))
+    assert [rule.id for rule in database.rules] == ["2"]
+    assert [p.line for p in database.problems if "not a JSON object" in p.message] == [1]
+
+
 def test_meanings_that_do_not_fit(tmp_path: Path) -> None:
     lines = ('"x|orders|total": "once"', '"x|orders|total": "twice"', '"x|orders|nope": "a"', '"odd": "b"')
     text = "{\n" + ",\n".join([*lines, '"x|orders|id": 5']) + "\n}"
@@ -200,6 +207,11 @@ REFUSED = {
     "schema is empty": ({"schema": ""}, "has no CREATE TABLE"),
     "schema is not UTF-8": ({"schema": b"CREATE TABLE t (\xff int)"}, "is not UTF-8"),
     "meanings are not JSON": ({"meanings": '{\n"a": }'}, "_base.json:2: not JSON"),
+    "a meaning of 5,000 digits": (
+        {"meanings": '{"x|orders|id": ' + "9" * 5000 + "}"},
+        "_base.json: cannot be read",
+    ),
+    "meanings are nested": ({"meanings": "[" * 50_000}, "_base.json: cannot be read: maximum recursion"),
     "meanings are a list": ({"meanings": "[]"}, "must be one JSON object"),
     "rules are not UTF-8": ({"rules": b"\xff"}, "is not UTF-8"),
 }

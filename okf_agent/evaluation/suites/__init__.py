@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from okf_agent.config import Config
-from okf_agent.downloads.suites import SUITES as PUBLISHED
+from okf_agent.downloads.published import SUITES as PUBLISHED
 from okf_agent.evaluation.suites import bird, defog, livesqlbench, pins, shop, user
 from okf_agent.evaluation.suites.model import Suite, SuiteDatabase
 from okf_agent.tasks import TASK_FILES, Task

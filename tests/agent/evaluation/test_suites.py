@@ -312,6 +312,7 @@ def test_own_suite_of_a_folder(tmp_path: Path) -> None:
     ("lines", "words"),
     [
         ([GOOD, '{"question": "?"'], r"mine\.jsonl:2: not JSON"),
+        ([GOOD, '{"id": ' + "9" * 5000 + "}"], r"mine\.jsonl:2: not JSON"),
         ([GOOD, "", '["a"]'], r"mine\.jsonl:3: a JSON object was expected"),
         ([{"question": "?", "sql": "SELECT 1"}], r"mine\.jsonl:1: there is no 'database'"),
         ([GOOD, {"question": "?", "database": "shop"}], r"mine\.jsonl:2: there is no 'sql'.*answerable"),
