@@ -17,9 +17,10 @@ from okf_agent.downloads.fetch import progress_bar
 from okf_agent.events import Event, Message
 from okf_agent.models import local_model
 from okf_agent.models.providers import LOCAL
-from okf_agent.prepare import Ready, Say, get_ready, too_much
+from okf_agent.prepare import Ready, Say, get_ready, quiet, too_much
 from okf_agent.records import left_behind, trace
 from okf_agent.run import Limits, Question, Run
+from okf_agent.sql.database import Database
 from okf_agent.tools import Context, Queries
 from okf_compiler.bundle import bundle_hash
 from okf_compiler.documents import Documents
@@ -48,6 +49,8 @@ class Asked:
     """What a benchmark says beside the question; only a cell with `hints` shows it."""
     repeat: int | None = None
     """Which time an evaluation asks this, from 1."""
+    despite_leaks: bool = False
+    """Whether an evaluation asks although the model may read the answers; the record's cell says so."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ class Workspace:
         """Once set, every run ends as interrupted."""
         self._lock = threading.RLock()
         self._ready: dict[str, Ready] = {}
+        self._steady: dict[str, Database] = {}
         self._open = ExitStack()
         self._local_base: str | None = None
 
@@ -126,6 +130,19 @@ class Workspace:
                 self._ready[name] = self._get_ready(name, say)
             return self._ready[name]
 
+    def steady(self, name: str) -> Database | None:
+        """Return the database `name` for queries that give the same each time; None where it has no content.
+
+        Raises:
+            UserError: something it needs cannot be had.
+        """
+        with self._lock:
+            ready = self.ready(name, quiet)
+            if ready.database and name not in self._steady:
+                self._steady[name] = ready.database.steady()
+                self._open.callback(self._steady[name].close)
+            return self._steady.get(name)
+
     def _get_ready(self, name: str, say: Say) -> Ready:
         ready = get_ready(self.config, name, self.bundle, say)
         if ready.database:
@@ -139,9 +156,9 @@ class Workspace:
     def cancel(self) -> None:
         """End every run and every query of this workspace; the runs are recorded as interrupted."""
         self.cancelled.set()
-        for ready in [*self._ready.values()]:
-            if ready.database:
-                ready.database.cancel()
+        for database in (*(ready.database for ready in [*self._ready.values()]), *[*self._steady.values()]):
+            if database:
+                database.cancel()
 
     def model(self, name: str, repeat: int | None = None) -> llm.Model:
         """The model behind a name; the embedded one is fetched and started first.
@@ -185,7 +202,9 @@ def ask(asked: Asked, cell: Cell, workspace: Supplies, on_event: Callable[[Event
         model=cell.model,
         question=asked.text,
         mode=cell.knowledge,
-        cell=cell.settings() | ({"name": cell.name} if cell.name else {}),
+        cell=cell.settings()
+        | ({"name": cell.name} if cell.name else {})
+        | ({"despite_leaks": True} if asked.despite_leaks else {}),
         task_id=asked.task_id,
         repeat=asked.repeat,
         follows=asked.follows,

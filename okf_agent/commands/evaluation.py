@@ -47,6 +47,9 @@ def evaluation() -> None:
 @click.option("--executor", metavar="ADDRESS", help="Ask on dask://host:port; without: in threads here.")
 @click.option("--judge", metavar="MODEL", help="Also ask this model whether each answer matches.")
 @click.option("--cache", is_flag=True, help="Keep replies of models, and use those kept of the same request.")
+@click.option(
+    "--despite-leaks", is_flag=True, help="Ask although a model can read answers; records and reports say so."
+)
 @unsafe_option
 def run(tasks: str | None, **options: Any) -> None:
     """Run a suite, or go on where it stopped. Safe to stop in any way: what finished is kept.

@@ -31,8 +31,11 @@ def compare(a: Side, b: Side) -> str:
         UserError: no such evaluation or cell, or nothing that both have verdicts for.
     """
     texts = [_words(*pair) for pair in _pairs(_cells(a), _cells(b), a.cell, b.cell)]
-    hashes = {Evaluation.load(side.folder).facts.get("suite_hash") for side in (a, b)}
-    if len(hashes) > 1:
+    loaded = {side.folder: Evaluation.load(side.folder) for side in (a, b)}
+    texts += [
+        f"In {each.name}, a model could read answers (--despite-leaks)." for each in loaded.values() if each.leaks
+    ]
+    if len({each.facts.get("suite_hash") for each in loaded.values()}) > 1:
         texts.append("The two were asked from different files: a task of one id may be another question in each.")
     return "\n\n".join(texts)
 

@@ -105,6 +105,7 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
         suite=suite_name,
         repeat=wanted.repeat or int(before.get("repeat", 1)),
         judge=wanted.judge or before.get("judge"),
+        despite_leaks=wanted.despite_leaks or bool(before.get("leaks")),
         budget=_budget(wanted.budget if wanted.budget is not None else before.get("budget_usd")),
     )
     if begun and not wanted.cells and not wanted.model:
@@ -148,10 +149,16 @@ def begin(planned: Planned, config: Config, folder: Path, ready: Mapping[str, Re
         UserError: a leak, or a change since it began.
     """
     answers = gold.load(planned.suite)
-    leakage.stop_on(leakage.scan(leakage.secrets(planned.suite, answers), _readable(config, ready)))
+    hidden = leakage.secrets(planned.suite, answers, {task.id for task in planned.tasks})
+    found = leakage.scan(hidden, _readable(config, ready))
+    if not planned.wanted.despite_leaks:
+        leakage.stop_on(found)
     bundles = plan.contents(config.settings, ready)
     configurations = {cell.name: plan.configuration(config, cell, bundles) for cell in planned.cells}
     facts = plan.facts(folder.name, planned, configurations) | {plan.OWN_SERVER: bool(config.model.api_base)}
+    facts |= leakage.summary(found)
+    for remark in leakage.remarks(facts):
+        say(remark)
     if planned.begun:
         plan.refuse_changes(planned.begun.facts, facts)
     evaluation = planned.begun or Evaluation.create(folder, facts)
@@ -214,6 +221,8 @@ def _ask_all(
         replace(job, task=replace(job.task, hint=hints.get(job.task.id, ""))) if job.cell.hints else job
         for job in runner.jobs(planned.tasks, planned.cells, repeat)
     )
+    if evaluation.facts.get("leaks"):
+        wanted_jobs = (replace(job, despite_leaks=True) for job in wanted_jobs)
     with progress.shown(state, console) as display:
         loop = runner.Runner(evaluation, workers, perform, scoring.score, display)
         return loop.run(wanted_jobs, runner.Budget(wanted.budget), workspace.cancel)

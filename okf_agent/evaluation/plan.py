@@ -53,6 +53,8 @@ class EvalOptions:
     judge: str | None = None
     cache: bool = False
     unsafe_role: bool = False
+    despite_leaks: bool = False
+    """Go on although a model may read the answers."""
     config_given: tuple[str, ...] = ()
     """`--config` and `--set` as they were given, for the command that goes on."""
 
@@ -166,7 +168,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """
     found = [
         f"{key}: {before.get(key)!r} then, {after.get(key)!r} now"
-        for key in ("suite", "repeat", "judge")
+        for key in ("suite", "repeat", "judge", "leaks")
         if before.get(key) != after.get(key)
     ]
     if OWN_SERVER in before and before[OWN_SERVER] != after.get(OWN_SERVER):

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from okf_agent.evaluation import figures, plots
+from okf_agent.evaluation import figures, leakage, plots
 from okf_agent.evaluation.figures import CellFigures, Explains, Scored
 from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.shown_steps import MOST_CHARS, Step, shortened, steps_of
@@ -188,6 +188,7 @@ def _remarks(facts: Mapping[str, Any], cells: Sequence[CellFigures]) -> list[str
     if outside := facts.get("out_of_scope"):
         found.append(f"{outside} management tasks of the suite change the database: not asked, and not counted.")
     found += map(str, facts.get("notes") or ())
+    found += leakage.remarks(facts)
     for cell in cells:
         if cell.gold_errors:
             found.append(f"{cell.name}: gold fails in {cell.gold_errors} of {len(cell.runs)} runs: not counted.")

@@ -38,7 +38,7 @@ class Scoring:
         task, answer = job.task, self.gold.get(job.task.id)
         ready = self.workspace.ready(task.database, quiet)
         options = replace(self.options, bundle=ready.bundle)
-        verdict = score(task, answer, record, ready.database, options)
+        verdict = score(task, answer, record, self.workspace.steady(task.database), options)
         facts, miss = verdict.to_json(), None
         if verdict.strict is False and answer:
             needed = needed_concepts(loaded(ready.bundle), answer.rules, answer.sql)

@@ -32,7 +32,8 @@ def show(folder: Path, task: str, explain: Explains | None = None) -> str:
         known = {run.task_id for run in runs}
         raise UserError(f"{evaluation.name} has no finished run of task {task!r}{did_you_mean(task, known)}", status=2)
     first = wanted[0]
-    head = [f"{task} ({first.run.get('database')}) in {evaluation.name}", str(first.run.get("question") or "")]
+    leaks = ["A model could read answers (--despite-leaks)."] if evaluation.leaks else []
+    head = [f"{task} ({first.run.get('database')}) in {evaluation.name}", str(first.run.get("question") or ""), *leaks]
     parts = ["\n".join(map(inert_lines, head))]
     for run in wanted:
         steps = [*_steps(evaluation, run)] or ["  Its steps are not kept any more."]

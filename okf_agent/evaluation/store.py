@@ -100,6 +100,11 @@ class Evaluation:
         return [*last.values()]
 
     @property
+    def leaks(self) -> bool:
+        """Whether models could read answers, and `--despite-leaks` went on."""
+        return bool(self.facts.get("leaks"))
+
+    @property
     def suite(self) -> str:
         """What names its suite to `suites.load`: as it was given, where that was kept."""
         return str(self.facts.get("suite_argument") or self.facts.get("suite") or "")

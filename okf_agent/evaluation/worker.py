@@ -29,6 +29,8 @@ class Job:
     task: Task
     cell: Cell
     repeat: int = 1
+    despite_leaks: bool = False
+    """Whether the model may read answers: the record says so."""
 
     @property
     def key(self) -> Key:
@@ -87,7 +89,14 @@ class Remote:
 
 def _ask(job: Job, workspace: Workspace) -> Outcome:
     task = job.task
-    asked = Asked(task.question, task.database, task.id, hint=task.hint, repeat=job.repeat)
+    asked = Asked(
+        task.question,
+        task.database,
+        task.id,
+        hint=task.hint,
+        repeat=job.repeat,
+        despite_leaks=job.despite_leaks,
+    )
     outcome = ask(asked, job.cell, workspace, _ignore, quiet)
     if outcome.unrecorded:
         raise UserError(outcome.unrecorded)

@@ -84,12 +84,15 @@ class Export:
 class Database:
     """A database as the role that can only read sees it. Safe to use from several threads."""
 
-    def __init__(self, params: Mapping[str, Any], name: str, limits: DatabaseSection) -> None:
-        """`params` are psycopg's connect parameters without `dbname`. Nothing is connected yet."""
+    def __init__(self, params: Mapping[str, Any], name: str, limits: DatabaseSection, *, steady: bool = False) -> None:
+        """`params` are psycopg's connect parameters without `dbname`. Nothing is connected yet.
+
+        `steady`: the same query adds up floats in the same order each time, by one process from a table's first page.
+        """
         self.name = name
         self.limits = limits
         self._params = params
-        self._sessions = Sessions(params, name, limits.statement_timeout_s)
+        self._sessions = Sessions(params, name, limits.statement_timeout_s, steady=steady)
 
     def run(self, sql: str, *, max_rows: int | None = None) -> QueryResult:
         """The first `max_rows` rows (default: `database.max_rows`) of one query.
@@ -152,6 +155,10 @@ class Database:
     def another(self) -> Database:
         """A second object for the same database, with connections of its own."""
         return Database(self._params, self.name, self.limits)
+
+    def steady(self) -> Database:
+        """Return a second object that gives the same floats each time; see `steady` above."""
+        return Database(self._params, self.name, self.limits, steady=True)
 
     def cancel(self) -> None:
         """Stop every query of this object that runs, from another thread; they raise QueryError."""

@@ -28,11 +28,12 @@ RECONNECT_SECONDS = 5.0
 class Sessions:
     """The sessions of one database. Safe to use from several threads."""
 
-    def __init__(self, params: Mapping[str, Any], dbname: str, usual_s: float) -> None:
+    def __init__(self, params: Mapping[str, Any], dbname: str, usual_s: float, *, steady: bool = False) -> None:
         """`params` are psycopg's connect parameters without `dbname`; `usual_s` is what a query may take as a rule.
 
-        Nothing is connected yet.
+        `steady`: see `Database`. Nothing is connected yet.
         """
+        self._steady = steady
         self._params = params
         self._dbname = dbname
         self._usual_s = usual_s
@@ -105,6 +106,8 @@ class Sessions:
         lifted = seconds > self._usual_s and session.server_timeout_ms == round(self._usual_s * 1000)
         if lifted or not 0 < session.server_timeout_ms <= timeout:
             begin += f"; SET LOCAL statement_timeout = {timeout}"
+        if self._steady:
+            begin += "; SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL synchronize_seqscans = off"
         if session.search_path:
             begin += f"; SET LOCAL search_path = {session.search_path}"
         return begin

@@ -295,18 +295,30 @@ def test_a_suite_without_gold_runs_and_says_so(lab: Lab) -> None:
     assert lab.load("blind").scores()[0]["strict"] is None
 
 
-def test_a_leak_stops_it_before_anything_is_asked(lab: Lab) -> None:
+def test_a_leak_stops_it_and_going_on_is_written_everywhere(lab: Lab) -> None:
     file = lab.root / "bundles" / "compiled" / "shop" / "knowledge" / "leak.md"
     lab.run("--suite", "many.jsonl", "--cells", "pack", "--limit", "1", "--name", "clean")  # compiles the bundle
     lab.calls = 0
     asked = "How many customers with a number below 7 are there?"
-    file.write_text(f"---\ntype: Note\ntitle: leak\n---\n{asked}\n{evaluations.gold_sql(7)}\n", encoding="utf-8")
+    wanted = ("--suite", "many.jsonl", "--cells", "pack", "--tasks", "count_7,count_8", "--name", "leaky")
     try:
-        status, said = lab.run("--suite", "many.jsonl", "--cells", "pack", "--name", "leaky")
+        file.write_text(f"---\ntype: Note\ntitle: leak\n---\n{asked}\n{evaluations.gold_sql(7)}\n", encoding="utf-8")
+        status, said = lab.run(*wanted)
+        assert (status, lab.calls) == (1, 0)
+        assert "leak.md:6: 100% of the gold SQL of task count_7" in said and "--despite-leaks" in said
+        status, said = lab.run(*wanted, "--despite-leaks")
+        assert (status, lab.calls) == (0, 2), said
+        assert lab.run("--name", "leaky")[0] == 0  # goes on as it began
     finally:
         file.unlink()
-    assert (status, lab.calls) == (1, 0)
-    assert "leak.md:" in said and "count_7" in said
+    assert {line["cell"]["despite_leaks"] for line in lab.lines("leaky")} == {True}
+    assert "despite_leaks" not in lab.lines("clean")[0]["cell"]
+    assert run_inside("eval", "report", "leaky", cwd=lab.root).returncode == 0
+    for name in ("report.md", "report.html"):
+        text = (lab.load("leaky").folder / name).read_text("utf-8")
+        assert "A model could read the answers" in text and "gold SQL of 2 tasks in 1 file" in text
+    for arguments in (("show", "count_7", "leaky"), ("compare", "leaky", "leaky")):
+        assert "could read answers (--despite-leaks)" in run_inside("eval", *arguments, cwd=lab.root).stdout
 
 
 def test_a_leak_in_a_document_that_is_pasted_stops_it_too(lab: Lab) -> None:
@@ -314,13 +326,33 @@ def test_a_leak_in_a_document_that_is_pasted_stops_it_too(lab: Lab) -> None:
     before = file.read_text("utf-8")
     lab.run("--suite", "many.jsonl", "--cells", "raw", "--limit", "1", "--name", "plain")
     lab.calls = 0
-    file.write_text(f"-- How many customers with a number below 7 are there?\n{before}", encoding="utf-8")
+    file.write_text(f"-- {evaluations.gold_sql(7)}\n{before}", encoding="utf-8")
     try:
         status, said = lab.run("--suite", "many.jsonl", "--cells", "raw", "--name", "pasted")
     finally:
         file.write_text(before, encoding="utf-8")
     assert (status, lab.calls) == (1, 0)
-    assert "shop_schema.txt:1: the question of task count_7" in said
+    assert "shop_schema.txt:1: 100% of the gold SQL of task count_7" in said
+
+
+def test_words_that_rules_share_are_counted_and_gold_of_what_is_not_asked_is_none(lab: Lab) -> None:
+    knowledge = [json.loads(line) for line in (lab.root / "data/shop/shop_kb.jsonl").read_text("utf-8").splitlines()]
+    rule = max((rule["description"] for rule in knowledge), key=lambda text: len(text.split()))
+    assert len(rule.split()) > 16
+    leaked = f"SELECT count(*), 1 FROM customers WHERE full_name = '{rule}'"
+    tasks = [
+        {"id": "a", "question": f"How many are there where {rule}", "sql": "SELECT count(*) FROM customers"},
+        {"id": "b", "question": "How many?", "sql": leaked, "hint": rule},
+    ]
+    text = "".join(json.dumps({**task, "database": "shop"}) + "\n" for task in tasks)
+    (lab.root / "phrases.jsonl").write_text(text, encoding="utf-8")
+    status, said = lab.run("--suite", "phrases.jsonl", "--cells", "pack", "--name", "b", "--tasks", "b")
+    assert status == 1 and "of the evidence of task b" in said
+    lab.broken = True
+    status, said = lab.run("--suite", "phrases.jsonl", "--cells", "pack", "--name", "phrases", "--tasks", "a")
+    assert status == 0 and "Documents share words: question of 1 task in" in said
+    assert run_inside("eval", "report", "phrases", cwd=lab.root).returncode == 0
+    assert "Documents share words: question of 1 task" in (lab.load("phrases").folder / "report.md").read_text("utf-8")
 
 
 def test_gold_that_fails_is_said_at_the_end_and_in_the_report(lab: Lab) -> None:

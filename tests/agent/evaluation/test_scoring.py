@@ -47,6 +47,24 @@ def verdict(
 ONE = Gold("t", ("SELECT 1",), rules=(0, 2))
 
 
+# --- The same verdict each time ---
+
+
+def test_floats_are_added_up_in_one_order(postgres: Server) -> None:
+    settings = ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size")
+    script = "CREATE TABLE f AS SELECT sqrt(g)::real AS c FROM generate_series(1, 300000) g; ANALYZE f;"
+    script += "".join(f"ALTER DATABASE steady SET {name} = 0;" for name in settings)
+    script += "ALTER DATABASE steady SET max_parallel_workers_per_gather = 4;"
+    sql = "SELECT avg(c), sum(c), stddev(c) FROM f"
+    with made(postgres, "steady", script) as params, Database(params, "steady", DatabaseSection()) as plain:
+        assert "Gather" in str(plain.run(f"EXPLAIN {sql}").rows)
+        with plain.steady() as steady:
+            assert "Gather" not in str(steady.run(f"EXPLAIN {sql}").rows)
+            assert steady.run("SHOW synchronize_seqscans").rows == (("off",),)
+            assert len({steady.run(sql).rows for _ in range(5)}) == 1
+            assert verdict(steady, sql, Gold("t", (sql,))).strict is True
+
+
 # --- What cannot be scored ---
 
 
