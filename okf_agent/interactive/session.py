@@ -86,7 +86,7 @@ class Session:
         """
         name, _, argument = line.partition(" ")
         if name not in DOES:
-            raise UserError(f"There is no command {name!r}{did_you_mean(name, COMMANDS)} /help lists them.")
+            raise UserError(f"There is no command {name}{did_you_mean(name, COMMANDS)} /help lists them.")
         DOES[name](self, argument.strip())
 
     def ask(self, text: str) -> None:

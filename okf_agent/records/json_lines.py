@@ -13,6 +13,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from okf_agent.secrets import without_secrets
 from okf_compiler.errors import UserError
 from okf_compiler.inert import inert_json
 
@@ -119,12 +120,13 @@ def open_private(path: Path) -> int:
 
 
 def write_line(file: int, data: Mapping[str, Any]) -> None:
-    """Write one line, or leave the file as it was.
+    """Write one line, without secrets of the environment, or leave the file as it was.
 
     Raises:
         OSError: a full disk, a size limit, …
     """
-    line = inert_json(json.dumps(data, ensure_ascii=False, default=str)).encode() + b"\n"
+    text = without_secrets(json.dumps(data, ensure_ascii=False, default=str))
+    line = inert_json(text).encode() + b"\n"
     size = os.lseek(file, 0, os.SEEK_END)
     try:
         written = 0

@@ -91,7 +91,7 @@ class Progress:
 
     def _finished(self, event: ToolFinished) -> Text:
         line = Text(f"{event.step:>3}  ", "dim")
-        line.append(f"{event.name:<14}", "red" if event.failed else "cyan")
+        line.append(f"{event.name:<13} ", "red" if event.failed else "cyan")
         line.append(_one_line(_gist(event, self._arguments), self._room(19)), "red" if event.failed else "default")
         return line
 

@@ -32,6 +32,7 @@ from okf_agent.records.left_behind import close_dead_runs, delete_old_steps
 from okf_agent.records.trace import RUNS_FILE, Header, Recorder
 from okf_agent.run import Run
 from okf_compiler.errors import UserError
+from okf_compiler.inert import ACTIVE
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes, limits and signals")
 EVENTS = (
@@ -143,6 +144,42 @@ def test_half_a_surrogate_pair_does_not_stop_the_record(tmp_path: Path) -> None:
     with Recorder(tmp_path, header(question="\ud800?"), TraceSection()) as recorder:
         finish(recorder)
     assert lines(tmp_path)[0]["question"] == "\ud800?"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"),
+    [
+        ("OPENAI_API_KEY", "sk-proj-abc123", False),
+        ("POSTGRES_PASSWORD", 'o"ne\\two é', False),
+        ("OKF_MCP_TOKENS", "alice=dG9rZW4gb2YgYWxpY2U=", False),
+        ("MAX_TOKENS", "100000000", True),
+        ("POSTGRES_PASSWORD", "postgres", True),
+        ("SSH_KEY_FILE", "/root/.ssh/id_1", True),
+    ],
+)
+def test_a_secret_that_a_model_writes_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, kept: bool
+) -> None:
+    monkeypatch.setenv(name, value)
+    with Recorder(tmp_path, header(), TraceSection()) as recorder:
+        recorder.on_event(Answered(Answer(f"SELECT '{value}'", f"It is {value}.", 1, "ran")))
+        recorder.finish(Run("submitted", recorder.tally))
+    events = [event for event in read_lines(recorder.steps) if event["event"] == "Answered"]
+    for line in (*lines(tmp_path), *events):
+        assert line["answer"]["answer"] == f"It is {value if kept else '***'}."
+        assert line["answer"]["sql"] == f"SELECT '{value if kept else '***'}'"
+
+
+@pytest.mark.parametrize("text", ["\u2028", "\x85", "\x9b2J", "\x1b[2J", "\u202e", "\U000e0041", "\ud83d"])
+def test_no_line_of_a_record_holds_what_drives_a_terminal_or_ends_a_line(tmp_path: Path, text: str) -> None:
+    with Recorder(tmp_path, header(), TraceSection()) as recorder:
+        recorder.on_event(Answered(Answer("SELECT 1", text, 1, "ran")))
+        recorder.finish(Run("submitted", recorder.tally))
+    for file in (tmp_path / RUNS_FILE, recorder.steps):
+        written = file.read_bytes().decode()
+        assert ACTIVE.sub("", written) == written.replace("\n", "") and written.endswith("\n")
+        assert all(json.loads(line) for line in written.splitlines())
+    assert lines(tmp_path)[0]["answer"]["answer"] == text
 
 
 @pytest.mark.parametrize("torn", ['{"run_id": "half', "x" * 200_000])
