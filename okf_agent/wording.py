@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -11,6 +12,15 @@ def count(number: int, thing: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def dollars(amount: Any) -> str:

@@ -16,7 +16,7 @@ from okf_compiler.postgres import Row
 
 _RELATIONS = """
     relations AS MATERIALIZED (
-        SELECT c.oid, n.nspname, c.relname, c.relkind,
+        SELECT c.oid, n.nspname, c.relname, c.relkind, c.relrowsecurity,
                has_schema_privilege(n.oid, 'USAGE') AS reachable,
                has_table_privilege(c.oid, 'SELECT') AS readable
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -30,10 +30,10 @@ _RELATIONS = """
 TABLES = f"""
     WITH {_RELATIONS}
     SELECT r.oid::text, r.nspname::text, r.relname::text, r.relkind::text, r.reachable::text,
-           obj_description(r.oid, 'pg_class')
+           obj_description(r.oid, 'pg_class'), r.relrowsecurity::text
     FROM relations r ORDER BY r.nspname COLLATE "C", r.relname COLLATE "C"
 """
-"""oid, schema, name, kind, whether the schema may be used, comment."""
+"""oid, schema, name, kind, whether the schema may be used, comment, whether row security is on."""
 
 COLUMNS = f"""
     WITH {_RELATIONS}
@@ -125,6 +125,39 @@ VIEW_USES = f"""
 """
 """View's oid, the oid and column it reads (NULL: no column of it), and whether it uses whole rows of anything: a
 dependency on a row as a whole is not recorded beside one on a column."""
+
+LIMITED = """
+    WITH RECURSIVE guarded AS MATERIALIZED (
+        SELECT c.oid, c.relowner, c.relforcerowsecurity FROM pg_catalog.pg_class c
+        WHERE c.relrowsecurity AND (
+            EXISTS (SELECT FROM pg_catalog.pg_policy p
+                    WHERE p.polrelid = c.oid AND p.polcmd IN ('*', 'r') AND NOT p.polpermissive)
+            OR NOT EXISTS (SELECT FROM pg_catalog.pg_policy p, pg_catalog.unnest(p.polroles) AS whom(role)
+                           WHERE p.polrelid = c.oid AND p.polcmd IN ('*', 'r') AND p.polpermissive
+                             AND pg_catalog.pg_get_expr(p.polqual, p.polrelid) = 'true'
+                             AND (whom.role = 0 OR pg_catalog.pg_has_role(whom.role, 'MEMBER'))))
+    ), uses AS MATERIALIZED (
+        SELECT DISTINCT v.oid, v.relowner, d.refobjid AS used,
+               pg_catalog.array_to_string(v.reloptions, ',') ~* 'security_invoker=(true|on|1|yes)' AS as_asker
+        FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_class v ON v.oid = w.ev_class AND v.relkind = 'v'
+        JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid
+             AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> w.ev_class
+        WHERE EXISTS (SELECT FROM guarded)
+    ), limited AS (
+        SELECT oid, false AS view FROM guarded WHERE pg_catalog.row_security_active(oid)
+        UNION
+        SELECT u.oid, true FROM uses u JOIN guarded g ON g.oid = u.used JOIN pg_catalog.pg_roles o ON o.oid = u.relowner
+        WHERE CASE WHEN u.as_asker THEN pg_catalog.row_security_active(g.oid)
+              ELSE NOT (o.rolsuper OR o.rolbypassrls)
+                   AND (g.relforcerowsecurity OR NOT pg_catalog.pg_has_role(u.relowner, g.relowner, 'USAGE')) END
+        UNION
+        SELECT u.oid, true FROM uses u JOIN limited l ON l.oid = u.used AND l.view
+    )
+    SELECT DISTINCT n.nspname::text, c.relname::text FROM limited JOIN pg_catalog.pg_class c USING (oid)
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ORDER BY 1, 2
+"""
+"""Schema and name of the tables of which row security may keep rows from the connected role, and of the views over
+them; not of those that a policy shows whole."""
 
 
 @contextmanager

@@ -165,6 +165,7 @@ def _schema(table: Table) -> str:
     if quoted:
         text += f"\n\nIn SQL these names need their double quotes: {', '.join(map(code, quoted))}."
     notes = [f"* this is a {table.kind}"] if table.kind != "table" else []
+    notes += ["* row security: a role sees only the rows that its policies let through"] * table.row_security
     notes += [f"* unique: {', '.join(map(code, key))}" for key in table.unique]
     notes += [f"* check: {code(check)}" for check in table.checks]
     return text + ("\n\n" + "\n".join(notes) if notes else "")

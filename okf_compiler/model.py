@@ -57,6 +57,8 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = ()
     checks: tuple[str, ...] = ()
     description: str | None = None
+    row_security: bool = False
+    """Whether policies decide which of its rows a role sees."""
     synonyms: tuple[str, ...] = ()
     """Other words that people use for it."""
     sources: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from okf_agent.access.role_facts import ACTING, FIRST_USER_OID, ROUTINES
 from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_agent
+from okf_compiler.catalogue_queries import LIMITED
 
 Level = Literal["green", "yellow", "red"]
 SHOWN = 5
@@ -160,6 +161,16 @@ QUESTIONS = (
         "The role cannot read {names} in this database.",
         "The role can read tables of this database.",
         "`okf-agent prepare` grants it, or shows a DBA how with --print-sql.",
+        "yellow",
+    ),
+    Question(
+        "row security",
+        f"SELECT CASE nspname WHEN 'public' THEN '' ELSE quote_ident(nspname) || '.' END || quote_ident(relname) "
+        f"FROM ({LIMITED}) AS limited",
+        "Row security may keep rows from the role in {count} tables: {names}. Counts are of what it sees.",
+        "Row security keeps no row from the role.",
+        "Give the role a policy that shows it all rows (CREATE POLICY … FOR SELECT TO … USING (true)), or ask only of "
+        "what it sees.",
         "yellow",
     ),
     Question(

@@ -240,6 +240,8 @@ class Session:
     def _show(self, result: QueryResult) -> None:
         self.out.print(rows_view(result, self.out.width))
         self.out.print(Text(f"{shown_rows(result)}, {result.seconds:.2f} s", "dim"))
+        for note in result.notes:
+            self.out.print(Text(f"Note: {inert(note.text)}", "magenta"))
 
     def _query(self) -> output.Query:
         if self.query is None:

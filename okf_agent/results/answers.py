@@ -130,6 +130,7 @@ def _notes(run: Run, found: Grounds, chart_wanted: bool, max_rows: int) -> Itera
         yield f"Shown are the first {shown_rows(result)}; --output FILE or /save FILE writes all."
     if result is not None and result.cut.cells:
         yield f"Cut: {count(len(result.cut.cells), 'long cell')}; --output FILE or /save FILE writes cells whole."
+    yield from (f"Note: {inert(note.text)}" for note in (result.notes if result is not None else ()))
     for rule in found.rules:
         yield from (f"Assumed, not stated, in {inert(rule.title)}: {inert(line)}" for line in rule.assumed)
     if run.tally.shortened:

@@ -16,8 +16,9 @@ from typing import Any
 
 import psycopg
 
-from okf_agent.sql import sql_text
+from okf_agent.sql import notes, sql_text
 from okf_agent.sql.errors import explain, stopped
+from okf_agent.sql.notes import Looked, Note
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.result import Batches, Shape, copied, cut_cells, describe, receive, wrapped
 from okf_agent.sql.session import Session, Stopped, Watch
@@ -29,6 +30,8 @@ COUNT_ROWS = 100_000
 """Rows that are counted past those shown, to say a total."""
 COUNT_SECONDS = 1.0
 """Seconds that counting may take."""
+NOTE_SECONDS = 1.0
+"""Seconds that what is measured for notes may take, or as long as the query itself took if that is longer."""
 MESSAGE_BYTES = 16_000_000
 """Bytes the server may send without a whole row among them: one error message can be as long as a cell."""
 
@@ -60,6 +63,8 @@ class QueryResult:
     """Rows of the whole result, None if they were not counted to the end."""
     cut: Cut
     seconds: float
+    notes: tuple[Note, ...] = ()
+    """What the rows do not tell by themselves."""
 
     def first(self, rows: int) -> QueryResult:
         """The same with no more than `rows` rows."""
@@ -108,15 +113,35 @@ class Database:
             shape, batches = self._open(session, statement, self.limits.max_cell_chars)
             kept, seen, ended = self._collect(batches, rows, session.watch)
             in_bytes = any_bytes(session)
+            spent, limited = session.spent, session.limited
         kept, cells = cut_cells(kept, self.limits.max_cell_chars, in_bytes=in_bytes)
+        took = time.monotonic() - started
+        noted = statement.kind == "query" and not spent  # what an allowed function does is not done twice
         return QueryResult(
             columns=shape.columns,
             types=shape.types,
             rows=tuple(kept),
             rows_total=seen if ended else None,
             cut=Cut(rows=seen > len(kept), seen=seen, cells=cells),
-            seconds=time.monotonic() - started,
+            seconds=took,
+            notes=self._notes(statement, limited, min(limit - took, max(took, NOTE_SECONDS))) if noted else (),
         )
+
+    def _notes(
+        self, statement: sql_text.Statement, limited: frozenset[tuple[str, str]], seconds: float
+    ) -> tuple[Note, ...]:
+        """The notes on a query that ran, as many as can be had in so many seconds; it never fails."""
+        end = time.monotonic() + seconds
+
+        def ask(sql: str) -> list[Row]:
+            with self._sessions.transaction(end - time.monotonic(), MESSAGE_BYTES) as session:
+                _, batches = self._open(session, sql_text.parse(sql), self.limits.max_cell_chars)
+                return [row for batch in batches for row in batch]
+
+        found: list[Note] = []
+        with contextlib.suppress(psycopg.Error, Stopped, QueryError):
+            found.extend(notes.find(Looked(statement.text, limited, ask)))
+        return tuple(found)
 
     @contextlib.contextmanager
     def stream(self, sql: str, *, seconds: float | None = None) -> Iterator[Export]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -110,6 +110,7 @@ def for_program(result: QueryResult) -> dict[str, Any]:
         "rows_total": result.rows_total,
         "rows_cut": result.cut.rows,
         "cells_cut": cut,
+        "notes": [asdict(note) for note in result.notes],
     }
 
 
@@ -148,6 +149,7 @@ def model_text(result: QueryResult) -> str:
         lines.append(f"{len(cut) - CUT_NAMED:,} more cells are cut, at {longest:,} characters. Select fewer columns.")
     if result.cut.rows:
         lines.append(f"Not all rows are shown: {shown_rows(result)}. Aggregate, filter or use LIMIT and OFFSET.")
+    lines += [f"Note: {inert(note.text)}" for note in result.notes]
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from psycopg.abc import RV, PQGen
 from psycopg.waiting import Ready, Wait
 
 from okf_compiler import postgres
+from okf_compiler.catalogue_queries import LIMITED
 
 TICK_S = 0.1
 CANCEL_TIMEOUT_S = 2.0
@@ -93,6 +94,8 @@ class Session(psycopg.Connection[Any]):
     implied: frozenset[tuple[str, str, str]] = frozenset()
     """Names and operators that run one of them, with its owner's rights, without a call to be seen; and its schema and
     name."""
+    limited: frozenset[tuple[str, str]] = frozenset()
+    """Schema and name of the tables and views of which row security may keep rows from the role."""
     search_path: str = ""
     """Where names without a schema are looked up, as SET takes it; "" where the role's own path is enough."""
 
@@ -222,6 +225,7 @@ def open_session(params: Mapping[str, Any], dbname: str, watch: Watch | None = N
         session.server_timeout_ms = next(int(value) for kind, value, *_ in found if kind == "timeout")
         session.foreign = frozenset(name for kind, name, *_ in found if kind == "foreign")
         session.implied = frozenset((name, schema, run) for kind, name, schema, run in found if kind == "implied")
+        session.limited = frozenset((str(schema), str(name)) for schema, name in session.execute(LIMITED))
         session.search_path = _search_path(session)
     except BaseException:
         session.close()

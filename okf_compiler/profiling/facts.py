@@ -65,6 +65,8 @@ class TableProfile:
     """By name, in the table's order; JSON paths stand after their column."""
     rows_estimated: bool = False
     """Counting took too long: `rows` is the planner's estimate."""
+    row_security: bool = False
+    """Rows that row security kept from the role were not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ def table_as_json(table: TableProfile) -> dict[str, Any]:
         "rows": table.rows,
         "sampled_rows": table.sampled_rows,
         "rows_estimated": table.rows_estimated,
+        "row_security": table.row_security,
         "columns": [asdict(column) for column in table.columns.values()],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 from filelock import FileLock, Timeout
 
+from okf_compiler.catalogue_queries import LIMITED
 from okf_compiler.errors import UserError
 from okf_compiler.profiling import facts, foreign_keys, measure, store, values
 from okf_compiler.profiling.facts import ForeignKeyProfile, Profile, TableProfile
@@ -89,11 +90,15 @@ class _Run:
         self.parts = store.Parts(folder)
         self.started = _now()
         self.taken_up = 0
+        self.limited: Set[tuple[str, str]] = frozenset()
+        """Schema and name of what row security may keep rows of from the role."""
 
     def profile(self, name: str) -> Done:
         live = catalogue.read(self.connection, name, hide=self.request.hide)
         found = relations(self.connection, live)
         keys = foreign_keys.keys_of(live, self.request.documented)
+        self.limited = {(str(schema), str(name)) for schema, name in self.connection.execute(LIMITED.encode())}
+        self.connection.rollback()
         stamps = {relation.name: self._stamp(relation) for relation in found}
         tables: dict[str, TableProfile] = {}
         unmeasured: dict[str, str] = {}
@@ -121,6 +126,8 @@ class _Run:
             return part
         at = _now()
         part = _as_part(measure.measure(self.connection, relation, self.request), at)
+        if part["table"]:
+            part["table"]["row_security"] = (relation.table.schema, relation.table.name) in self.limited
         self.parts.write(relation.name, stamp, part)
         return part
 

@@ -41,9 +41,12 @@ def rows(table: TableProfile) -> str:
 
     >>> rows(TableProfile("t", 10_000_000, 200_000)), rows(TableProfile("t", 1))
     ('10,000,000 rows', '1 row')
+    >>> rows(TableProfile("t", 3, row_security=True))
+    '3 rows, as far as row security lets the measuring role see them'
     """
     about = "about " if table.rows_estimated else ""
-    return f"{about}{table.rows:,} row{'s' * (table.rows != 1)}"
+    seen = ", as far as row security lets the measuring role see them" * table.row_security
+    return f"{about}{table.rows:,} row{'s' * (table.rows != 1)}{seen}"
 
 
 def join_facts(key: ForeignKeyProfile) -> str:

@@ -48,6 +48,7 @@ class _Relation:
     kind: str
     reachable: bool
     description: str | None
+    row_security: bool
     columns: list[Column] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
@@ -75,6 +76,7 @@ class _Relation:
             unique=tuple(dict.fromkeys(self.unique)),
             checks=tuple(self.checks),
             description=self.description,
+            row_security=self.row_security,
         )
 
 
@@ -96,8 +98,10 @@ def read(connection: psycopg.Connection[Any], name: str, *, hide: Sequence[str] 
 
         types = _types(rows(catalogue_queries.TYPES))
         relations = {
-            oid: _Relation(schema or "", label or "", KINDS[kind or "r"], reachable == "true", comment)
-            for oid, schema, label, kind, reachable, comment in rows(catalogue_queries.TABLES)
+            oid: _Relation(
+                schema or "", label or "", KINDS[kind or "r"], reachable == "true", comment, secured == "true"
+            )
+            for oid, schema, label, kind, reachable, comment, secured in rows(catalogue_queries.TABLES)
         }
         _add_columns(relations, rows(catalogue_queries.COLUMNS), types, hide)
         _hide_views(relations, rows(catalogue_queries.VIEW_USES) if hide else [], problems)

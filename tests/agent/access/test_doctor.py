@@ -191,3 +191,20 @@ def test_machine_model_and_bundles(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     rules.write_text("".join(lines[:-1]), encoding="utf-8")
     (stale,) = [f for f in doctor.examine(config) if f.check == "bundles"]
     assert (stale.level, stale.remedy) == ("yellow", "okf-compiler compile shop")
+
+
+def test_row_security_that_keeps_rows_from_the_role_is_named(lab: Server, tmp_path: Path) -> None:
+    config = written(tmp_path)
+    role.ensure_role(lab, DATABASE, config)
+    (none,) = [f for f in database_findings(lab, config) if f.check == "row security"]
+    assert none.level == "green"
+    run(lab, "ALTER TABLE orders ENABLE ROW LEVEL SECURITY", "ALTER TABLE customers ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY everybody ON customers FOR SELECT USING (true)")  # fmt: skip
+    (found,) = [f for f in database_findings(lab, config) if f.check == "row security"]
+    assert found.level == "yellow" and found.text.startswith(
+        "Row security may keep rows from the role in 1 tables: orders."
+    )
+    assert "CREATE POLICY" in found.remedy
+    run(lab, "CREATE POLICY narrow ON customers AS RESTRICTIVE FOR SELECT USING (id = 1)")
+    (found,) = [f for f in database_findings(lab, config) if f.check == "row security"]
+    assert "2 tables: customers, orders." in found.text
