@@ -19,6 +19,8 @@ from okf_compiler.frontmatter import FormatError
 from okf_compiler.names import RESERVED
 
 _T = TypeVar("_T")
+LARGEST_FILE = 5_000_000
+"""Bytes of a file that is read; of a larger one only the beginning is, which has its frontmatter."""
 _RULE_ID = re.compile(r", rule (.+)$")
 
 
@@ -158,7 +160,8 @@ def load(folder: Path) -> Bundle:
         concepts = {}
         for path in filter(is_concept, files(folder)):
             id = path[:-3]
-            text = (folder / path).read_bytes().decode("utf-8", "replace")
+            with (folder / path).open("rb") as file:
+                text = file.read(LARGEST_FILE).decode("utf-8", "replace")
             try:
                 concepts[id] = parse(text, id)
             except FormatError:

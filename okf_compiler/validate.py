@@ -15,7 +15,7 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from okf_compiler import frontmatter, markdown
-from okf_compiler.bundle import files, is_concept
+from okf_compiler.bundle import LARGEST_FILE, files, is_concept
 from okf_compiler.errors import UserError
 from okf_compiler.frontmatter import FormatError
 from okf_compiler.indexes import OKF_VERSION
@@ -57,7 +57,7 @@ def validate(folder: Path) -> list[Finding]:
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}.", status=2)
     try:
-        content = {path: (folder / path).read_bytes() for path in files(folder)}
+        content = {path: _beginning(folder / path) for path in files(folder)}
         links = [p for p in folder.rglob("*") if p.is_symlink()]
     except OSError as error:
         raise UserError(f"{error.filename or folder} cannot be read: {error.strerror}.") from None
@@ -68,6 +68,12 @@ def validate(folder: Path) -> list[Finding]:
     return sorted([*check(content), *skipped], key=lambda f: (f.path, f.line, f.code))
 
 
+def _beginning(file: Path) -> bytes:
+    """Return a file's bytes; of one that is too large, enough to tell."""
+    with file.open("rb") as handle:
+        return handle.read(LARGEST_FILE + 1)
+
+
 def check(content: Mapping[str, bytes], *, links: bool = True) -> Iterator[Finding]:
     """Findings in files given as relative path -> bytes; without `links` these need not be the whole bundle."""
     known = {*content, *(path[:-3] for path in content if path.endswith(".md"))}
@@ -76,6 +82,10 @@ def check(content: Mapping[str, bytes], *, links: bool = True) -> Iterator[Findi
         if not path.lower().endswith(".md"):
             continue
         place = f"/{path}"
+        if len(data) > LARGEST_FILE:
+            said = f"has more than {LARGEST_FILE:,} bytes, so no model reads it: take it apart"
+            yield _warning("too-large", place, 1, said)
+            continue
         yield from _passwords(place, data)
         try:
             text = data.decode("utf-8-sig")

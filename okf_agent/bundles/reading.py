@@ -17,7 +17,6 @@ from okf_compiler import markdown
 from okf_compiler.bundle import Concept
 from okf_compiler.frontmatter import FormatError
 
-MAX_FILE_BYTES = 5_000_000
 PIECE_CHARS = 40_000
 """Of one file in one result, about 10,000 tokens; what is longer is read in pieces."""
 PIECE = re.compile(r"^(?P<path>.*)#(?P<start>\d{1,9})$", re.DOTALL)
@@ -113,7 +112,7 @@ def _text(file: Path) -> str:
         return _folder_index(file)
     if file.suffix.lower() != ".md" or not stat.S_ISREG(status.st_mode):
         raise LookupError(prompts.say("file_not_markdown"))
-    if status.st_size > MAX_FILE_BYTES:
+    if status.st_size > bundles.LARGEST_FILE:
         raise LookupError(prompts.say("file_too_large", size=status.st_size))
     try:
         text = file.read_text(encoding="utf-8-sig")

@@ -27,7 +27,7 @@ import tantivy
 from filelock import FileLock
 
 from okf_agent.search import text
-from okf_compiler.bundle import is_concept
+from okf_compiler.bundle import LARGEST_FILE, is_concept
 from okf_compiler.whole_file import write_whole
 
 FORMAT = f"2 {version('tantivy')}"
@@ -75,7 +75,7 @@ def guarded() -> Iterator[None]:
 
 
 def scan(bundle: Path) -> dict[str, Stamp]:
-    """The concepts' files and their stamps; what vanishes meanwhile is left out.
+    """Return the concepts' files and their stamps, without what vanishes meanwhile and what read_file does not read.
 
     Raises:
         OSError: the folder cannot be read.
@@ -98,7 +98,8 @@ def scan(bundle: Path) -> dict[str, Stamp]:
             elif is_concept(entry.name) and entry.is_file():
                 with suppress(OSError):
                     status = entry.stat()
-                    found[prefix + entry.name] = (status.st_mtime_ns, status.st_size)
+                    if status.st_size <= LARGEST_FILE:
+                        found[prefix + entry.name] = (status.st_mtime_ns, status.st_size)
     return found
 
 

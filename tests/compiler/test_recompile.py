@@ -165,3 +165,13 @@ def test_text_above_every_heading_stays_where_the_content_changes(out: Path) -> 
     report = again(out, CHANGED)
     assert report.notes == () and not edits.file_for(out).exists()
     assert "---\n\nAsk Ann.\n\n# Definition\n\nOV = total * 2" in file.read_text(encoding="utf-8")
+
+
+def test_a_mark_that_is_newer_than_the_content_counts_whatever_older_ones_say(out: Path) -> None:
+    file = out / "knowledge/order-value.md"
+    verify(file, "human:ann")
+    time.sleep(1.1)
+    again(out, CHANGED)
+    verify(file, "human:bob")
+    assert len(load(out).concepts["knowledge/order-value"].frontmatter["verified"]) == 2
+    assert again(out, CHANGED).notes == ()
