@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.command import run
 from support.documents import RULES, write_documents
+from support.read_only import read_only
 
 ROOT = Path(__file__).parents[2]
 
@@ -140,43 +139,30 @@ def test_a_bundle_that_is_not_there_is_named_and_nothing_is_left_behind(
 
 
 @pytest.fixture
-def read_only(workspace: Path) -> Iterator[Path]:
-    """The workspace at another path, where nobody may write: by its rights, or for root by a mount."""
-    moved = workspace / "moved" / "here"
-    moved.mkdir(parents=True)
+def moved(workspace: Path) -> Iterator[Path]:
+    """The workspace at another path, where nobody may write."""
+    place = workspace / "moved" / "here"
+    place.mkdir(parents=True)
     for name in ("config.yaml", "data", "bundles"):
-        (workspace / name).rename(moved / name)
-    places = [moved, *(p for p in moved.rglob("*") if p.is_dir())]
-    if os.geteuid() == 0:
-        mounted = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
-        if not mounted:
-            pytest.skip("root writes everywhere, and may not mount here")
-        subprocess.run(["mount", "--bind", moved, moved], check=True)
-        subprocess.run(["mount", "-o", "remount,bind,ro", moved], check=True)
-        yield moved
-        subprocess.run(["umount", moved], check=True)
-        return
-    for place in places:
-        place.chmod(0o555)
-    yield moved
-    for place in places:
-        place.chmod(0o755)
+        (workspace / name).rename(place / name)
+    with read_only(place):
+        yield place
 
 
-def test_a_read_only_workspace_at_another_path(read_only: Path) -> None:
+def test_a_read_only_workspace_at_another_path(moved: Path) -> None:
     for call in (("compile", "x"), ("compile", "x", "--check"), ("index", "x"), ("validate", "x"), ("stats", "x")):
-        done = run("okf-compiler", *call, cwd=read_only)
+        done = run("okf-compiler", *call, cwd=moved)
         assert done.returncode == 0, done.stderr
     for call in (("read", "x", "/index.md"), ("context", "--db", "x", "How much?")):
-        done = run("okf-agent", *call, cwd=read_only)
+        done = run("okf-agent", *call, cwd=moved)
         assert done.returncode == 0, done.stderr
 
 
-def test_what_changes_in_a_read_only_workspace_is_refused(read_only: Path) -> None:
-    elsewhere = read_only.parent / "data"
-    shutil.copytree(read_only / "data", elsewhere)
+def test_what_changes_in_a_read_only_workspace_is_refused(moved: Path) -> None:
+    elsewhere = moved.parent / "data"
+    shutil.copytree(moved / "data", elsewhere)
     write_documents(elsewhere, rules=RULES[:2])
-    done = run("okf-compiler", "compile", "x", "--data", elsewhere, cwd=read_only)
+    done = run("okf-compiler", "compile", "x", "--data", elsewhere, cwd=moved)
     assert (done.returncode, "bundles/compiled cannot be written" in done.stderr) == (1, True)
 
 

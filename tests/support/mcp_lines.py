@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from support.command import SCRIPTS
@@ -54,12 +55,12 @@ class Lines:
 
 
 @contextmanager
-def started(shop: Workspace, *arguments: str) -> Iterator[Lines]:
-    """Start a server of the shop over standard input and output, and kill it at the end."""
+def started(shop: Workspace | Path, *arguments: str, db: str = "shop") -> Iterator[Lines]:
+    """Start a server of a database over standard input and output, and kill it at the end."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        [str(SCRIPTS / "okf-agent"), "mcp", "--db", "shop", *arguments],
-        cwd=shop.root,
+        [str(SCRIPTS / "okf-agent"), "mcp", "--db", db, *arguments],
+        cwd=shop if isinstance(shop, Path) else shop.root,
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,

@@ -17,12 +17,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from okf_agent.bundles import reading
 from okf_agent.knowledge import Sources, prepare
 from okf_agent.search import index as search_index
 from okf_agent.search import text, words
 from okf_agent.tools import Context, search
-from okf_compiler.bundle import load
+from okf_compiler.bundle import LARGEST_FILE, load
 from okf_compiler.errors import UserError
+from okf_compiler.validate import validate
 
 ROOT = Path(__file__).parents[3]
 SHOP = ROOT / "bundles" / "compiled" / "shop"
@@ -312,3 +314,15 @@ def test_what_people_type_finds_the_rule_or_table_of_the_shop() -> None:
 def test_frontmatter_is_read_the_same_with_and_without_yaml(head: str, title: str, description: str) -> None:
     found = text.document(f"---\n{head}\n---\n\nbody\n", "knowledge/x")
     assert (found.title, found.description, found.body) == (title, description, "body\n")
+
+
+def test_a_file_that_is_too_large_to_be_read_is_found_by_nothing_and_reported(tmp_path: Path) -> None:
+    large = "---\ntype: Rule\ntitle: Zebra\n---\nzebra " + "x" * LARGEST_FILE
+    bundle = write(tmp_path / "b", {"a.md": "title: Horse"})
+    (bundle / "z.md").write_text(large, encoding="utf-8")
+    index = search_index.Index(bundle)
+    assert [m.path for m in index.search("horse zebra")] == ["/a.md"]
+    assert reading.read(bundle, "/z.md").failed
+    assert [(f.code, f.path) for f in validate(bundle) if f.code == "too-large"] == [("too-large", "/z.md")]
+    zebra = load(bundle).concepts["z"]
+    assert zebra.title == "Zebra" and len(zebra.body) < LARGEST_FILE
