@@ -80,8 +80,8 @@ def _serve(config: Config, wanted: McpOptions, cell: Cell | None) -> None:
     from okf_agent.ask import Workspace
     from okf_agent.mcp_server import http, stdio, tokens
     from okf_agent.mcp_server.address import parse
-    from okf_agent.mcp_server.served import Served, choose
-    from okf_agent.mcp_server.service import Service
+    from okf_agent.mcp_server.databases import Databases, choose
+    from okf_agent.mcp_server.server import Service
     from okf_compiler.errors import UserError
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
@@ -98,7 +98,7 @@ def _serve(config: Config, wanted: McpOptions, cell: Cell | None) -> None:
     if address:
         http.check_address(address[0], known)
     with Workspace(config) as workspace:
-        service = Service(Served(workspace, chosen, say), cell, known)
+        service = Service(Databases(workspace, chosen, say), cell, known)
         try:
             if address:
                 http.serve(service, *address, stateless=wanted.stateless)
@@ -138,8 +138,8 @@ def _way(config: Config, wanted: McpOptions) -> Way:
     import os
 
     from okf_agent.mcp_server import address
+    from okf_agent.mcp_server.address import VARIABLE
     from okf_agent.mcp_server.print_config import Reach, Start
-    from okf_agent.mcp_server.tokens import VARIABLE
     from okf_compiler.errors import UserError
     from okf_compiler.settings import CONFIG_FILE
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from okf_compiler.errors import UserError
 
+VARIABLE = "OKF_MCP_TOKENS"
+"""The environment variable with the tokens."""
 PATH = "/mcp"
 """Where the protocol is spoken."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -16,10 +16,10 @@ EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def parse(text: str) -> tuple[str, int]:
-    """`127.0.0.1:8765`, `[::1]:8765` or `:8765` as host and port.
+    """Return the host and port of `127.0.0.1:8765`, `[::1]:8765` or `:8765`.
 
     Raises:
-        UserError: it is none.
+        UserError: `text` is no address.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535 or {*host} & {*"/@?# "}:
@@ -28,7 +28,7 @@ def parse(text: str) -> tuple[str, int]:
 
 
 def url(host: str, port: int) -> str:
-    """What a client calls.
+    """Return what a client calls.
 
     >>> url("::", 8765)
     'http://[::1]:8765/mcp'
@@ -38,39 +38,10 @@ def url(host: str, port: int) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether only this machine reaches an address."""
     if host.lower() in LOOPBACK:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def hosts(bound: str, allowed: Iterable[str]) -> frozenset[str]:
-    """The Host names that a server bound to an address answers to."""
-    own = () if bound in EVERYWHERE else (bound,)
-    return frozenset(hostname(name) for name in (*LOOPBACK, *own, *allowed)) - {""}
-
-
-def hostname(netloc: str) -> str:
-    """The name in a Host header or an address, lower case; "" for what is none.
-
-    >>> hostname("[::1]:80"), hostname("Shop.Example:443"), hostname("me@localhost")
-    ('::1', 'shop.example', '')
-    """
-    if "@" in netloc:
-        return ""
-    try:
-        name = urlsplit(f"//{netloc}" if netloc.count(":") < 2 or netloc.startswith("[") else f"//[{netloc}]").hostname
-    except ValueError:
-        return ""
-    return name or ""
-
-
-def origin_hostname(origin: str) -> str:
-    """The name in an Origin header; "" for what is none."""
-    try:
-        return hostname(urlsplit(origin).netloc)
-    except ValueError:
-        return ""

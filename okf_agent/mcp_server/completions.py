@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import mcp_types as types
 
-from okf_agent.mcp_server.served import Served
+from okf_agent.mcp_server.databases import Databases
 from okf_agent.prompts import framing
 
 MOST = 100
@@ -15,8 +15,8 @@ RULE_ARGUMENTS = ("rule", "first", "second")
 """Arguments of prompts that are a rule's title."""
 
 
-def complete(served: Served, databases: Sequence[str], params: types.CompleteRequestParams) -> types.CompleteResult:
-    """The values that begin with what was typed, then those that have it inside.
+def complete(databases: Databases, seen: Sequence[str], params: types.CompleteRequestParams) -> types.CompleteResult:
+    """Return the values that begin with what was typed, then those that have it inside.
 
     Raises:
         UserError: a bundle cannot be read.
@@ -24,7 +24,7 @@ def complete(served: Served, databases: Sequence[str], params: types.CompleteReq
     chosen = (params.context.arguments or {}) if params.context else {}
     template = isinstance(params.ref, types.ResourceTemplateReference)
     typed = params.argument.value.lower()
-    values = [*dict.fromkeys(_values(served, databases, params.argument.name, chosen, template))]
+    values = [*dict.fromkeys(_values(databases, seen, params.argument.name, chosen, template))]
     begin = [value for value in values if value.lower().startswith(typed)]
     found = begin + [value for value in values if typed in value.lower() and value not in begin]
     completion = types.Completion(values=found[:MOST], total=len(found), has_more=len(found) > MOST)
@@ -32,13 +32,13 @@ def complete(served: Served, databases: Sequence[str], params: types.CompleteReq
 
 
 def _values(
-    served: Served, databases: Sequence[str], argument: str, chosen: Mapping[str, str], template: bool
+    databases: Databases, seen: Sequence[str], argument: str, chosen: Mapping[str, str], template: bool
 ) -> Iterable[str]:
     if argument == "database":
-        return databases
+        return seen
     named = chosen.get("database")
-    names = [named] if named in databases else databases
-    concepts = [concept for name in names if name for concept in served.concepts(name).values()]
+    names = [named] if named in seen else seen
+    concepts = [concept for name in names if name for concept in databases.concepts(name).values()]
     if argument == "path":
         return [concept.path.lstrip("/") for concept in concepts]
     if template:  # an address has the file's name, a prompt the title

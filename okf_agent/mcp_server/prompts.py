@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import mcp_types as types
 
 from okf_agent import prompts
 from okf_agent.bundles import reading
-from okf_agent.mcp_server.errors import ClientError
-from okf_agent.mcp_server.served import Served, one_of
+from okf_agent.mcp_server.calls import Calls, Client, Ctx
+from okf_agent.mcp_server.completions import complete
+from okf_agent.mcp_server.databases import ClientError, Databases, one_of
 from okf_agent.models.arguments import QUOTED_CHARS, quote
 from okf_agent.prompts import framing
 from okf_compiler.errors import did_you_mean, near_names
@@ -22,73 +23,88 @@ class Prompt:
 
     title: str
     description: str
-    arguments: Mapping[str, str]
-    """What each means; all of them are required."""
-    fill: Callable[[Served, str, Mapping[str, str]], str]
+    needs: Mapping[str, str]
+    """Its arguments, and what each means."""
+    fill: Callable[[Databases, str, Mapping[str, str]], str]
     """Its text, from the database and the arguments."""
 
 
-def listing() -> types.ListPromptsResult:
-    """The prompts with their arguments."""
-    return types.ListPromptsResult(
-        prompts=[
-            types.Prompt(
-                name=name,
-                title=prompt.title,
-                description=prompt.description,
-                arguments=[
-                    *(types.PromptArgument(name=a, description=d, required=True) for a, d in prompt.arguments.items()),
-                    DATABASE,
-                ],
-            )
-            for name, prompt in PROMPTS.items()
-        ]
-    )
+class Prompts:
+    """The prompts of one server, and what completes their arguments and the addresses of resources."""
+
+    def __init__(self, databases: Databases, calls: Calls) -> None:
+        self._databases = databases
+        self._calls = calls
+
+    async def list(self, _ctx: Ctx, _params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        """Answer `prompts/list`."""
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(
+                    name=name,
+                    title=prompt.title,
+                    description=prompt.description,
+                    arguments=[
+                        *(types.PromptArgument(name=a, description=d, required=True) for a, d in prompt.needs.items()),
+                        DATABASE,
+                    ],
+                )
+                for name, prompt in PROMPTS.items()
+            ]
+        )
+
+    async def get(self, ctx: Ctx, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        """Answer `prompts/get`."""
+        return await self._calls.look(ctx, lambda client: self._filled(client, params.name, params.arguments or {}))
+
+    async def complete(self, ctx: Ctx, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Answer `completion/complete`."""
+        return await self._calls.look(ctx, lambda client: complete(self._databases, client.databases, params))
+
+    def _filled(self, client: Client, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
+        """Return a prompt, filled in.
+
+        Raises:
+            ClientError: there is no such prompt, an argument is missing, or a rule is in no bundle.
+            UserError: the bundle cannot be read.
+        """
+        if name not in PROMPTS:
+            raise ClientError(f"There is no prompt {quote(repr(name))}{did_you_mean(name[:QUOTED_CHARS], PROMPTS)}")
+        prompt = PROMPTS[name]
+        for argument in prompt.needs:
+            if not arguments.get(argument, "").strip():
+                raise ClientError(f"The prompt {name} needs `{argument}`.")
+        database = one_of(arguments.get("database") or None, client.databases)
+        text = prompt.fill(self._databases, database, arguments)
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(description=prompt.description, messages=[message])
 
 
-def get(served: Served, databases: Sequence[str], name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-    """A prompt, filled in.
-
-    Raises:
-        ClientError: there is no such prompt, an argument is missing, or a rule is in no bundle.
-        UserError: the bundle cannot be read.
-    """
-    if name not in PROMPTS:
-        raise ClientError(f"There is no prompt {quote(repr(name))}{did_you_mean(name[:QUOTED_CHARS], PROMPTS)}")
-    prompt = PROMPTS[name]
-    for argument in prompt.arguments:
-        if not arguments.get(argument, "").strip():
-            raise ClientError(f"The prompt {name} needs `{argument}`.")
-    text = prompt.fill(served, one_of(arguments.get("database") or None, databases), arguments)
-    message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-    return types.GetPromptResult(description=prompt.description, messages=[message])
-
-
-def _answer(_served: Served, database: str, arguments: Mapping[str, str]) -> str:
+def _answer(_databases: Databases, database: str, arguments: Mapping[str, str]) -> str:
     question = framing.unmarked(arguments["question"].strip())
     return prompts.load("mcp/answer_question.md", database=database, question=question)
 
 
-def _explain(served: Served, database: str, arguments: Mapping[str, str]) -> str:
-    title, text = _rule(served, database, arguments["rule"])
+def _explain(databases: Databases, database: str, arguments: Mapping[str, str]) -> str:
+    title, text = _rule(databases, database, arguments["rule"])
     return prompts.load("mcp/explain_rule.md", database=database, rule=title, text=text)
 
 
-def _compare(served: Served, database: str, arguments: Mapping[str, str]) -> str:
-    first, text = _rule(served, database, arguments["first"])
-    second, other = _rule(served, database, arguments["second"])
+def _compare(databases: Databases, database: str, arguments: Mapping[str, str]) -> str:
+    first, text = _rule(databases, database, arguments["first"])
+    second, other = _rule(databases, database, arguments["second"])
     return prompts.load(
         "mcp/compare_definitions.md", database=database, first=first, second=second, text=f"{text}\n\n{other}"
     )
 
 
-def _rule(served: Served, database: str, asked: str) -> tuple[str, str]:
-    """The title and the file, as content, of the rule with this title, path or short form.
+def _rule(databases: Databases, database: str, asked: str) -> tuple[str, str]:
+    """Return the title and the file, as content, of the rule with this title, path or short form.
 
     Raises:
         ClientError: no rule is called so; names near ones.
     """
-    concepts = served.concepts(database)
+    concepts = databases.concepts(database)
     wanted = asked.strip().lower()
     # A client may have the title as we show it, or as it stands in the file.
     by_name = {framing.one_line(c.title).lower(): c for c in concepts.values()}
@@ -100,7 +116,7 @@ def _rule(served: Served, database: str, asked: str) -> tuple[str, str]:
         titles = [*dict.fromkeys(by_name[each].title for each in near)]
         hint = f" Near it: {', '.join(titles)}." if titles else ""
         raise ClientError(f"The bundle of {database} has no rule {quote(repr(asked))}.{hint}")
-    text = reading.read(served.bundles[database], concept.path).text
+    text = reading.read(databases.bundles[database], concept.path).text
     return framing.one_line(concept.title), framing.under(concept.path, framing.beneath(text))
 
 

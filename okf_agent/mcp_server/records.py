@@ -22,13 +22,15 @@ import anyio
 
 from okf_agent.config import TraceSection
 from okf_agent.events import Event, StopReason, ToolFinished, ToolStarted
-from okf_agent.mcp_server.calls import STOP_PAUSE, STOP_SECONDS
 from okf_agent.records import trace
 from okf_agent.run import Run
 from okf_agent.tools import ToolResult
 from okf_compiler.errors import UserError
 
 logger = logging.getLogger(__name__)
+STOP_SECONDS = 5.0
+"""How long the end of stopped work is waited for; what goes on after that (a model's reply) ends on its own."""
+STOP_PAUSE = 0.05
 REMEMBERED = 1000
 """Conversations that ended for their silence and are still known, so that the next record can name the one before."""
 FLUSH_SECONDS = 0.05
@@ -72,7 +74,7 @@ class Records:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records")
 
     async def begin(self, key: str, client: str, database: str | None) -> Conversation:
-        """The conversation with this key, which may be new, with a call that begins.
+        """Return the conversation with this key, which may be new, with a call that begins.
 
         Raises:
             UserError: the folder of the records cannot be written to; nothing has been done yet.
@@ -93,7 +95,7 @@ class Records:
         return conversation
 
     def started(self, conversation: Conversation, name: str, arguments: Mapping[str, Any]) -> int:
-        """Keep that a call begins; its step."""
+        """Keep that a call begins; return its step."""
         conversation.step += 1
         self._keep(conversation, ToolStarted(conversation.step, name, dict(arguments)))
         return conversation.step
@@ -120,11 +122,12 @@ class Records:
                 self._last.popitem(last=False)
         else:
             self._last.pop(key, None)
-        with anyio.move_on_after(STOP_SECONDS):
-            while conversation.running:  # calls whose session is over are being stopped
-                await anyio.sleep(STOP_PAUSE)
-        self._flush()
-        await self._in_writer(_finish, conversation)
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(STOP_SECONDS):
+                while conversation.running:  # calls whose session is over are being stopped
+                    await anyio.sleep(STOP_PAUSE)
+            self._flush()
+            await self._in_writer(_finish, conversation)
 
     async def end_idle(self, seconds: float) -> None:
         """End the conversations without a call for so many seconds."""

@@ -6,17 +6,15 @@ import contextlib
 import logging
 import os
 import signal
-import sys
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
-from okf_agent.mcp_server.calls import STOP_SECONDS
-from okf_agent.mcp_server.server import build
-from okf_agent.mcp_server.service import Service
+from okf_agent.mcp_server.records import STOP_SECONDS
+from okf_agent.mcp_server.server import Service
 
 logger = logging.getLogger(__name__)
 TAKE_SECONDS = 10.0
@@ -35,7 +33,7 @@ def serve(service: Service) -> None:
 
 
 async def _serve(service: Service) -> None:
-    server = build(service)
+    server = service.build()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_on_signal, service)
         async with stdio_server() as (arriving, write):
@@ -64,9 +62,7 @@ async def _hand_on(
 
 
 async def _end_on_signal(service: Service) -> None:
-    if sys.platform == "win32":  # signals end a process there at once; the next start closes its record
-        return
-    async with _signals() as signals:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for number in signals:
             await _leave(service, f"stopped by signal {number}", 128 + number)
 
@@ -74,15 +70,9 @@ async def _end_on_signal(service: Service) -> None:
 async def _leave(service: Service, why: str, status: int) -> None:
     """Stop what runs, write the record, and end the process."""
     with anyio.move_on_after(STOP_SECONDS):
-        await service.stop_calls()
-    await service.records.end_all()
+        await service.stop()
+    await service.calls.records.end_all()
     service.close()
     logger.warning(why)
     # A thread waits for a line of standard input, or for room in standard output; only the client can wake it.
     os._exit(status)
-
-
-@contextlib.asynccontextmanager
-async def _signals() -> AsyncIterator[AsyncIterator[signal.Signals]]:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        yield signals

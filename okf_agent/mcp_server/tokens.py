@@ -1,36 +1,31 @@
-"""Who may come in over HTTP, and how much each may use: named bearer tokens, and limits for each of them.
-
-The limits are counted in this process: several servers behind a balancer each allow them anew.
-"""
+"""Who may come in over HTTP: named bearer tokens, each for some of the databases."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import logging
-import math
 import os
 import re
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from okf_agent import prompts
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken, TokenVerifier
+
 from okf_agent.config import McpSection
+from okf_agent.mcp_server.address import VARIABLE
 from okf_compiler.errors import UserError, did_you_mean
 
 logger = logging.getLogger(__name__)
-VARIABLE = "OKF_MCP_TOKENS"
 LEAST_CHARS = 16
 """Of a token: what is shorter can be guessed."""
 NAME = re.compile(r"[\w.@-]+")
 SECRET = re.compile(r"[A-Za-z0-9._~+/=-]+")
 """What a bearer token is made of, by RFC 6750; clients and proxies may send nothing else unchanged."""
 MAKE_ONE = 'Make one with: python -c "import secrets; print(secrets.token_urlsafe(32))"'
-MINUTE, HOUR = 60.0, 3600.0
 
 
 @dataclass(frozen=True)
@@ -43,32 +38,35 @@ class Token:
     """What its holder may see."""
 
 
-class Tokens:
+class Tokens(TokenVerifier):
     """The tokens of a server; with none, everybody may come in and sees everything."""
 
     def __init__(self, tokens: Sequence[Token] = ()) -> None:
         self._tokens = tuple(tokens)
         self.databases = {token.name: token.databases for token in tokens}
 
-    def __bool__(self) -> bool:
-        return bool(self._tokens)
+    @property
+    def several(self) -> bool:
+        return len(self._tokens) > 1
 
-    def name_of(self, header: str) -> str | None:
-        """The name of the token in an Authorization header; None if it is none of ours.
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return the name of a token, as the SDK keeps it; None if it is none of ours.
 
         Every token is compared, each in a time that does not depend on how much of it is right.
         """
-        scheme, _, secret = header.partition(" ")
-        given = _digest(secret.strip())
-        found = None
-        for token in self._tokens:
-            if hmac.compare_digest(token.digest, given) and scheme.lower() == "bearer":
-                found = token.name
-        return found
+        given = _digest(token.strip())
+        names = [known.name for known in self._tokens if hmac.compare_digest(known.digest, given)]
+        return AccessToken(token="", client_id=names[0], scopes=[]) if names else None
+
+
+def holder(scope: Mapping[str, Any]) -> str:
+    """Return the name of the token that a request came with; "" where there are none."""
+    user = scope.get("user")
+    return user.access_token.client_id if isinstance(user, AuthenticatedUser) else ""
 
 
 def load(section: McpSection, served: Sequence[str], file: Path | None, env: Mapping[str, str] = os.environ) -> Tokens:
-    """The tokens of `OKF_MCP_TOKENS` and of a file: `name=token`, between spaces, commas or line ends.
+    """Return the tokens of `OKF_MCP_TOKENS` and of a file: `name=token`, between spaces, commas or line ends.
 
     Raises:
         UserError: the file cannot be read, or says something else; a database or name in `mcp.tokens` is unknown.
@@ -95,7 +93,7 @@ def _read(file: Path | None) -> str:
     if file is None:
         return ""
     try:
-        if os.name == "posix" and file.stat().st_mode & 0o077:
+        if file.stat().st_mode & 0o077:
             logger.warning("Other users of this machine can read the tokens of %s: chmod 600 it.", file)
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -131,68 +129,3 @@ def _check_served(name: str, databases: Sequence[str], served: Sequence[str]) ->
 
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
-
-
-class Window:
-    """What was used in the last `seconds`."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.total = 0.0
-        self._entries: deque[tuple[float, float]] = deque()
-
-    def add(self, now: float, amount: float) -> None:
-        self._entries.append((now, amount))
-        self.total += amount
-
-    def used(self, now: float) -> float:
-        while self._entries and self._entries[0][0] <= now - self.seconds:
-            self.total -= self._entries.popleft()[1]
-        return self.total
-
-    def wait(self, now: float) -> float:
-        """Seconds until the oldest entry counts no more."""
-        return self._entries[0][0] + self.seconds - now if self._entries else self.seconds
-
-
-class Meter:
-    """What the holder of one token has used. Used from the server's event loop."""
-
-    def __init__(self, section: McpSection | None, clock: Callable[[], float] = time.monotonic) -> None:
-        """Without a `section` nothing is refused."""
-        self._section = section
-        self._clock = clock
-        self._calls, self._rows, self._seconds = Window(MINUTE), Window(HOUR), Window(HOUR)
-        self._running: dict[int, float] = {}
-        self._next = 0
-
-    def refusal(self) -> str:
-        """Why a further call is refused, with the time to wait; "" if it is not."""
-        now, section = self._clock(), self._section
-        if section is None:
-            return ""
-        running = sum(now - began for began in self._running.values())
-        limits = (
-            (self._calls, 0.0, section.calls_per_minute, "calls a minute"),
-            (self._rows, 0.0, section.rows_per_hour, "rows an hour"),
-            (self._seconds, running, section.seconds_per_hour, "seconds of queries an hour"),
-        )
-        for window, more, most, words in limits:
-            if window.used(now) + more >= most:
-                seconds = math.ceil(max(1.0, window.wait(now)))
-                return prompts.say("mcp_limit", limit=f"{most:,.0f} {words}", seconds=seconds)
-        return ""
-
-    @contextmanager
-    def call(self) -> Iterator[Callable[[int], None]]:
-        """Count a call, and what it takes; gives a function that counts rows. Its seconds count while it runs."""
-        began = self._clock()
-        self._calls.add(began, 1)
-        self._next += 1
-        mine = self._next
-        self._running[mine] = began
-        try:
-            yield lambda rows: self._rows.add(self._clock(), rows)
-        finally:
-            now = self._clock()
-            self._seconds.add(now, now - self._running.pop(mine))

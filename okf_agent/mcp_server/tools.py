@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import mcp_types as types
 
@@ -14,8 +14,8 @@ from okf_agent import prompts
 from okf_agent.ask import Asked, Outcome, ask
 from okf_agent.cell import Cell
 from okf_agent.events import Event, StepStarted, ToolStarted
-from okf_agent.mcp_server.errors import for_client
-from okf_agent.mcp_server.served import Served, Stop, one_of
+from okf_agent.mcp_server.calls import Call, Calls, Client, Ctx, Needs, Progress
+from okf_agent.mcp_server.databases import Databases, Stop, for_client, one_of
 from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.models.errors import redact
 from okf_agent.prompts import framing
@@ -40,22 +40,12 @@ QUESTION_CHARS = 20_000
 """The longest question that `ask` takes."""
 READ_ONLY = types.ToolAnnotations(read_only_hint=True)
 
-Needs = Literal["files", "connection", "ask"]
-"""What a call takes of what all calls share: files of the bundle and what was measured, a connection to PostgreSQL,
-or a connection for minutes."""
-Progress = Callable[[str], None]
-"""Told, in words, what a long call is doing; called from the call's thread."""
-
 
 @dataclass(frozen=True)
-class Call:
-    """One call as a client made it. `databases` are those that the client may see."""
+class Asking:
+    """Who makes a call of a tool, and how it is stopped and watched."""
 
-    name: str
-    arguments: Mapping[str, Any]
-    databases: tuple[str, ...]
-    client: str
-    """As the record names it."""
+    client: Client
     stop: Stop
     progress: Progress
 
@@ -70,7 +60,7 @@ class Offer:
     """Its arguments but for the database, as in `Tool`."""
     example: str
     needs: Needs
-    run: Callable[[Call, Mapping[str, Any], str], ToolResult]
+    run: Callable[[Asking, Mapping[str, Any], str], ToolResult]
     """Runs a call with its arguments, checked, in a database; blocks."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     of_one_database: bool = True
@@ -79,15 +69,16 @@ class Offer:
 class Tools:
     """The tools of one server."""
 
-    def __init__(self, served: Served, cell: Cell | None) -> None:
+    def __init__(self, databases: Databases, calls: Calls, cell: Cell | None) -> None:
         """`cell` is how `ask` asks; without one it is not offered."""
-        self._served = served
+        self._databases = databases
+        self._calls = calls
         self._cell = cell
         offers = [
             self._of_loop(read_file.tool(), "files"),
             self._of_loop(search.tool(), "files"),
             self._of_loop(find_value.tool(), "connection"),
-            self._of_loop(run_sql.tool(served.config.settings.database.max_rows), "connection", only_content=True),
+            self._of_loop(run_sql.tool(databases.config.settings.database.max_rows), "connection", only_content=True),
             _own("list_databases", "files", self._list_databases, of_one_database=False),
         ]
         if cell:
@@ -96,8 +87,12 @@ class Tools:
             )
         self._offers = {offer.name: offer for offer in offers}
 
-    def listing(self, databases: Sequence[str]) -> list[types.Tool]:
-        """The tools as a client that may see `databases` gets them."""
+    async def list(self, ctx: Ctx, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """Answer `tools/list`."""
+        return types.ListToolsResult(tools=[*self.seen_with(self._calls.client(ctx).databases)])
+
+    def seen_with(self, databases: Sequence[str]) -> Sequence[types.Tool]:
+        """Return the tools as a client that may see `databases` gets them."""
         return [
             types.Tool(
                 name=offer.name,
@@ -108,51 +103,57 @@ class Tools:
             for offer in self._offers.values()
         ]
 
-    def needs(self, name: str) -> Needs:
-        """What a call of the tool needs; one of no tool needs nothing."""
-        return self._offers[name].needs if name in self._offers else "files"
+    async def call(self, ctx: Ctx, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Answer `tools/call`: whatever goes wrong is a failed result that says what to do."""
+        client = self._calls.client(ctx)
+        name, arguments = params.name, params.arguments or {}
+        offer = self._offers.get(name)
 
-    def database_of(self, name: str, arguments: Mapping[str, Any], databases: Sequence[str]) -> str | None:
-        """The one database a call is about, if it names one that the client may see or there is only one."""
-        if name in self._offers and not self._offers[name].of_one_database:
-            return None
-        asked = arguments.get("database")
-        if len(databases) == 1 and asked is None:
-            return databases[0]
-        return asked if isinstance(asked, str) and asked in databases else None
+        def run(stop: Stop, progress: Progress) -> ToolResult:
+            return self._run(name, arguments, Asking(client, stop, progress))
 
-    def run(self, call: Call) -> ToolResult:
-        """Run one call. Blocks; whatever goes wrong is a failed result that says what to do."""
-        offer = self._offers.get(call.name)
+        database = _database_of(offer, arguments, client.databases)
+        call = Call(name, arguments, database, offer.needs if offer else "files")
+        result = await self._calls.do(ctx, call, run)
+        text = printable(framing.unmarked(result.text))
+        return types.CallToolResult(
+            content=[types.TextContent(text=text)],
+            structured_content=dict(result.data) or {"text": text},
+            is_error=result.failed,
+        )
+
+    def _run(self, name: str, arguments: Mapping[str, Any], call: Asking) -> ToolResult:
+        """Run one call. Blocks."""
+        offer = self._offers.get(name)
         if offer is None:
-            return ToolResult(unknown_tool(call.name, [*self._offers.values()]), failed=True)
+            return ToolResult(unknown_tool(name, [*self._offers.values()]), failed=True)
         try:
-            given = dict(call.arguments)
-            name = one_of(given.pop("database", None), call.databases) if offer.of_one_database else ""
-            return offer.run(call, parse_arguments(offer, json.dumps(given)), name)
+            given = dict(arguments)
+            database = one_of(given.pop("database", None), call.client.databases) if offer.of_one_database else ""
+            return offer.run(call, parse_arguments(offer, json.dumps(given)), database)
         except (ArgumentError, QueryError) as error:
             return ToolResult(printable(redact(str(error))), failed=True)
         except UserError as error:
             return ToolResult(printable(for_client(error)), failed=True)
         except Exception:
-            logger.exception("%s failed", call.name)
+            logger.exception("%s failed", name)
             return ToolResult(prompts.say("mcp_internal"), failed=True)
 
     def _of_loop(self, tool: Tool, needs: Needs, *, only_content: bool = False) -> Offer:
         """A tool of the loop: one definition for both. With `only_content` it is refused where a database has none."""
 
-        def run(call: Call, arguments: Mapping[str, Any], database: str) -> ToolResult:
-            with self._served.context(database, call.stop, with_database=needs == "connection") as context:
+        def run(call: Asking, arguments: Mapping[str, Any], database: str) -> ToolResult:
+            with self._databases.context(database, call.stop, with_database=needs == "connection") as context:
                 if only_content and context.database is None:
                     return ToolResult(prompts.say("mcp_no_content"), failed=True, sql_attempts=1)
                 return tool.run(arguments, context)
 
         return Offer(tool.name, tool.description, tool.schema, tool.example, needs, run, tool.aliases)
 
-    def _list_databases(self, call: Call, _arguments: Mapping[str, Any], _database: str) -> ToolResult:
+    def _list_databases(self, call: Asking, _arguments: Mapping[str, Any], _database: str) -> ToolResult:
         entries = []
-        for name in call.databases:
-            concepts = self._served.concepts(name)
+        for name in call.client.databases:
+            concepts = self._databases.concepts(name)
             tables = sum(concept.is_table for concept in concepts.values())
             entries.append({"name": name, "tables": tables, "rules": len(concepts) - tables, "index": "/index.md"})
         lines = [
@@ -160,7 +161,7 @@ class Tools:
         ]
         return ToolResult("\n".join(lines), data={"databases": entries})
 
-    def _ask(self, call: Call, arguments: Mapping[str, Any], database: str) -> ToolResult:
+    def _ask(self, call: Asking, arguments: Mapping[str, Any], database: str) -> ToolResult:
         """Answer a question with our own loop; it leaves a record of its own."""
         assert self._cell is not None
 
@@ -170,15 +171,15 @@ class Tools:
             elif isinstance(event, ToolStarted):
                 call.progress(f"step {event.step}: {framing.one_line(event.name)}")
 
-        asked = Asked(arguments["question"], database, client=call.client)
-        with self._served.one_question(database, call.stop) as workspace:
-            return _answered(ask(asked, self._cell, workspace, on_event, self._served.say))
+        asked = Asked(arguments["question"], database, client=call.client.label)
+        with self._databases.one_question(database, call.stop) as workspace:
+            return _answered(ask(asked, self._cell, workspace, on_event, self._databases.say))
 
 
 def _own(
     name: str,
     needs: Needs,
-    run: Callable[[Call, Mapping[str, Any], str], ToolResult],
+    run: Callable[[Asking, Mapping[str, Any], str], ToolResult],
     *,
     of_one_database: bool = True,
     **properties: Mapping[str, Any],
@@ -187,6 +188,16 @@ def _own(
     example = json.dumps(dict.fromkeys(properties, "…"))
     description = prompts.load(f"tools/{name}.md")
     return Offer(name, description, arguments_of(**properties), example, needs, run, of_one_database=of_one_database)
+
+
+def _database_of(offer: Offer | None, arguments: Mapping[str, Any], databases: Sequence[str]) -> str | None:
+    """Return the one database a call is about, if it names one that the client may see or there is only one."""
+    if offer is not None and not offer.of_one_database:
+        return None
+    asked = arguments.get("database")
+    if asked is None and len(databases) == 1:
+        return databases[0]
+    return asked if isinstance(asked, str) and asked in databases else None
 
 
 def _schema(offer: Offer, databases: Sequence[str]) -> dict[str, Any]:

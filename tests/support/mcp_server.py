@@ -23,8 +23,8 @@ from okf_agent.ask import Workspace as Shared
 from okf_agent.cell import Cell
 from okf_agent.config import Config, load_config
 from okf_agent.mcp_server import http
-from okf_agent.mcp_server.served import Served, choose
-from okf_agent.mcp_server.service import Service
+from okf_agent.mcp_server.databases import Databases, choose
+from okf_agent.mcp_server.server import Service
 from okf_agent.mcp_server.tokens import Tokens, load
 from okf_agent.prepare import quiet
 from support.workspace import SHOP, Workspace
@@ -49,7 +49,7 @@ def service(
 ) -> Iterator[Service]:
     """What a server is made of, with records like any other."""
     with Shared(config) as shared:
-        made = Service(Served(shared, choose(config, names), quiet), cell, tokens)
+        made = Service(Databases(shared, choose(config, names), quiet), cell, tokens)
         try:
             yield made
         finally:
@@ -62,6 +62,8 @@ class Running:
 
     port: int
     service: Service
+    stop: Callable[[], None]
+    """Orders the server to stop, as SIGTERM does."""
 
     @property
     def url(self) -> str:
@@ -82,14 +84,19 @@ def over_http(
     tokens = load(config.mcp, choose(config, names), None, env)
     with service(config, names=names, cell=cell, tokens=tokens) as made:
         listener = http.listen("127.0.0.1", 0)
-        server = http.server(made, "127.0.0.1", stateless=stateless)
-        thread = threading.Thread(target=server.run, args=([listener],))
+        server = http.HttpServer(made, "127.0.0.1", stateless=stateless)
+        port = listener.getsockname()[1]
+
+        def stop() -> None:
+            server.uvicorn.should_exit = True
+
+        thread = threading.Thread(target=anyio.run, args=(server.run, listener))
         thread.start()
         try:
-            wait_until(lambda: server.started, "the server has not started")
-            yield Running(listener.getsockname()[1], made)
+            wait_until(lambda: server.uvicorn.started, "the server has not started")
+            yield Running(port, made, stop)
         finally:
-            server.should_exit = True
+            stop()
             thread.join(20)
 
 

@@ -73,7 +73,7 @@ def guarded(shop: Workspace, tmp_path: Path) -> Iterator[Running]:
         config = configured(shop, tokens={"bob": {"databases": ["store"]}})
         cell = Cell("openai/scripted")
         with over_http(config, names=("shop", "store"), secrets=SECRETS, cell=cell) as running:
-            bundles = running.service.served.bundles
+            bundles = running.service.databases.bundles
             for name in bundles:
                 shutil.copytree(bundles[name], tmp_path / name)
                 bundles[name] = tmp_path / name

@@ -16,8 +16,7 @@ from support.mcp_server import INFO, configured, run, service
 from support.workspace import SHOP, Workspace
 
 from okf_agent.cell import Cell
-from okf_agent.mcp_server.server import build
-from okf_agent.mcp_server.service import Service
+from okf_agent.mcp_server.server import Service
 from okf_agent.sql.database import Database
 
 UNABLE = "The server cannot do this now"
@@ -35,7 +34,7 @@ def _asked(made: Service) -> dict[str, str]:
     """What a client is told by each call, and by each other request that reads a bundle."""
 
     async def talk() -> dict[str, str]:
-        async with Client(build(made), mode="auto", client_info=INFO) as client:
+        async with Client(made.build(), mode="auto", client_info=INFO) as client:
             said = {name: (await client.call_tool(name, arguments)).content[0].text for name, arguments in CALLS}
             for way, request in {
                 "resources": client.list_resources(),
@@ -54,7 +53,7 @@ def _asked(made: Service) -> dict[str, str]:
 @contextmanager
 def _without_bundle(shop: Workspace, folder: Path) -> Iterator[Service]:
     with service(configured(shop), cell=Cell("openai/scripted")) as made:
-        made.served.bundles["shop"] = folder / "bundle-that-is-gone"
+        made.databases.bundles["shop"] = folder / "bundle-that-is-gone"
         yield made
 
 
@@ -62,7 +61,7 @@ def _without_bundle(shop: Workspace, folder: Path) -> Iterator[Service]:
 def _without_records(shop: Workspace, folder: Path) -> Iterator[Service]:
     (folder / "runs").write_text("no folder", encoding="utf-8")
     with service(configured(shop), cell=Cell("openai/scripted")) as made:
-        made.records._runs = folder / "runs"
+        made.calls.records._runs = folder / "runs"
         yield made
 
 
@@ -105,9 +104,9 @@ def test_a_client_sees_nothing_of_the_server_s_machine(
 
 def test_a_database_that_went_away_is_not_named(shop: Workspace, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR), service(configured(shop)) as made:
-        ready = made.served.ready("shop")
+        ready = made.databases.ready("shop")
         gone = Database({"host": "127.0.0.1", "port": 1, "user": "agent_ro"}, "shop", made.config.settings.database)
-        made.served.workspace._ready["shop"] = replace(ready, database=gone)
+        made.databases.workspace._ready["shop"] = replace(ready, database=gone)
         said = _asked(made)
     assert said["run_sql"].endswith("The database does not answer. The same query can be sent again.")
     assert "127.0.0.1" in caplog.text

@@ -15,9 +15,8 @@ from support.workspace import Workspace
 
 from okf_agent.ask import Workspace as Shared
 from okf_agent.engines import Server
-from okf_agent.mcp_server.served import Served
-from okf_agent.mcp_server.server import build
-from okf_agent.mcp_server.service import Service
+from okf_agent.mcp_server.databases import Databases
+from okf_agent.mcp_server.server import Service
 from okf_agent.prepare import Ready, Say, quiet
 from okf_agent.sql.database import Database
 from okf_agent.tools import Context, run_sql
@@ -46,7 +45,7 @@ def laboratory(shop: Workspace, postgres: Server) -> Iterator[tuple[Service, Dat
     config = configured(shop)
     with Lab(config) as shared, Database(lab.as_role(postgres, "ro"), "lab", config.settings.database) as database:
         shared.database = database
-        service = Service(Served(shared, ["shop"], quiet))
+        service = Service(Databases(shared, ["shop"], quiet))
         yield service, database, postgres
         service.close()
 
@@ -60,7 +59,7 @@ def test_what_is_hostile_is_refused_in_the_same_words_and_changes_nothing(
         before = lab.durable(admin)
 
         async def talk() -> None:
-            async with Client(build(service)) as client:
+            async with Client(service.build()) as client:
                 for case in REFUSED:
                     given = await client.call_tool("run_sql", {"sql": case["sql"]})
                     assert given.is_error, case

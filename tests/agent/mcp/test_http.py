@@ -21,6 +21,7 @@ import psycopg
 import pytest
 from mcp import MCPError
 from support.command import SCRIPTS, run_inside
+from support.mcp_http import bearer, exchange, opened, read_answer
 from support.mcp_server import (
     ENDLESS,
     SECRETS,
@@ -40,23 +41,6 @@ from okf_agent.engines import embedded
 from okf_agent.tools import Context, read_file
 
 
-def exchange(port: int, data: bytes, seconds: float = 20) -> tuple[int, bytes]:
-    """What comes back for bytes on a connection of their own: the status (0 if none) and all that was sent."""
-    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
-        connection.sendall(data)
-        return _answer(connection)
-
-
-def _answer(connection: socket.socket) -> tuple[int, bytes]:
-    got = b""
-    try:
-        while piece := connection.recv(65536):
-            got += piece
-    except ConnectionResetError:
-        pass
-    return (int(got.split(b" ", 2)[1]) if got.startswith(b"HTTP/") else 0), got
-
-
 def connections(workspace: Workspace) -> int:
     """How many the agent's role holds."""
     admin = embedded.start(workspace.root, "agent_ro").admin
@@ -65,10 +49,6 @@ def connections(workspace: Workspace) -> int:
         found = connection.execute("SELECT count(*) FROM pg_stat_activity WHERE usename = 'agent_ro'").fetchone()
     assert found
     return int(found[0])
-
-
-def bearer(name: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {SECRETS[name]}"}
 
 
 @pytest.fixture
@@ -85,7 +65,7 @@ def test_the_sdk_s_client_has_one_session_and_one_record(shop: Workspace, guarde
         async with client(guarded.url, SECRETS["alice"]) as alice:
             assert "/knowledge/active-customer.md" in alice.instructions
             read = await alice.call_tool("read_file", {"database": "shop", "paths": ["/knowledge/active-customer"]})
-            bundle = guarded.service.served.bundles["shop"]
+            bundle = guarded.service.databases.bundles["shop"]
             assert (
                 read.content[0].text == read_file.run({"paths": ["/knowledge/active-customer"]}, Context(bundle)).text
             )
@@ -168,7 +148,7 @@ def test_who_may_not_come_in_is_refused(guarded: Running, capfd: pytest.CaptureF
 
 
 def test_a_session_belongs_to_the_token_that_opened_it(guarded: Running) -> None:
-    session = opened(guarded, **bearer("alice"))
+    session = opened(guarded.url, **bearer("alice"))
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     with httpx2.Client(headers={"Accept": "application/json, text/event-stream"} | session) as web:
         for name, status in (("alice", 200), ("bob", 404)):
@@ -181,7 +161,7 @@ def test_a_huge_request_is_refused_before_it_is_sent(guarded: Running) -> None:
     begin = time.monotonic()
     with socket.create_connection(("127.0.0.1", guarded.port), timeout=10) as connection:
         connection.sendall(head)
-        assert _answer(connection)[0] == 413
+        assert read_answer(connection)[0] == 413
     chunked = head.replace(b"Content-Length: 50000000", b"Transfer-Encoding: chunked")
     with socket.create_connection(("127.0.0.1", guarded.port), timeout=10) as connection:
         connection.sendall(chunked)
@@ -198,7 +178,7 @@ def test_a_slow_client_is_left(shop: Workspace) -> None:
         for begin, status in ((b"", 0), (whole[:40], 0), (whole[:-20], 408)):
             with socket.create_connection(("127.0.0.1", running.port), timeout=10) as connection:
                 connection.sendall(begin)
-                assert _answer(connection)[0] == status, begin[:50]
+                assert read_answer(connection)[0] == status, begin[:50]
         assert exchange(running.port, whole)[0] == 200
 
 
@@ -264,7 +244,7 @@ def test_the_query_of_a_client_that_vanishes_is_stopped(shop: Workspace, way: st
             with pytest.raises(BaseExceptionGroup):
                 run(talk)
         else:
-            call = post(running.port, "run_sql", {"sql": ENDLESS}, **(opened(running) if way == "session" else {}))
+            call = post(running.port, "run_sql", {"sql": ENDLESS}, **(opened(running.url) if way == "session" else {}))
             with socket.create_connection(("127.0.0.1", running.port)) as connection:
                 connection.sendall(call)
                 wait_until(shop.queries, "the query runs")
@@ -273,20 +253,10 @@ def test_the_query_of_a_client_that_vanishes_is_stopped(shop: Workspace, way: st
     assert (record["stop_reason"], record["tool_calls"]) == ("interrupted", {"run_sql": 1})
 
 
-def opened(running: Running, **headers: str) -> dict[str, str]:
-    """The headers of a session that is open."""
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}}
-    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    accept = {"Accept": "application/json, text/event-stream"}
-    with httpx2.Client(headers=accept | headers) as web:
-        session = web.post(running.url, json=opening).headers["mcp-session-id"]
-    return {"mcp-session-id": session, "MCP-Protocol-Version": "2025-06-18"}
-
-
 def test_a_session_that_is_silent_ends_with_a_record_and_goes_on_in_another(
     shop: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("okf_agent.mcp_server.changes.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("okf_agent.mcp_server.server.LOOK_SECONDS", 0.05)
     with over_http(configured(shop, session_idle_s=0.5)) as running:
 
         async def talk() -> None:

@@ -19,16 +19,15 @@ from support.mcp_server import ENDLESS, INFO, add_store, configured, run, servic
 from support.workspace import ACTIVE, QUESTION, SQL, Workspace
 
 from okf_agent.cell import Cell
-from okf_agent.mcp_server import changes, work
-from okf_agent.mcp_server.server import build
-from okf_agent.mcp_server.service import Service
+from okf_agent.mcp_server import calls, server
+from okf_agent.mcp_server.server import Service
 from okf_agent.tools import Context, Tool, find_value, read_file, run_sql, search
 from okf_compiler.tokens import tokens
 
 MODES = ["auto", "legacy"]
 """The protocol of 2026-07-28, and the one with a handshake before it."""
 LISTING_TOKENS = 1500
-SCHEMA = json.loads((Path(work.__file__).parents[1] / "records" / "record.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(calls.__file__).parents[1] / "records" / "record.schema.json").read_text(encoding="utf-8"))
 CALLS: list[tuple[Tool, dict[str, Any]]] = [
     (read_file.tool(), {"paths": ["/knowledge/active-customer.md", "tables/orders"]}),
     (read_file.tool(), {"paths": ["/nothing-like-it"]}),
@@ -42,18 +41,18 @@ CALLS: list[tuple[Tool, dict[str, Any]]] = [
 
 
 def connect(made: Service, mode: str = "auto", **options: Any) -> Client:
-    return Client(build(made), mode=mode, client_info=INFO, **options)
+    return Client(made.build(), mode=mode, client_info=INFO, **options)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_calls_give_what_the_loop_s_own_tools_give(shop: Workspace, mode: str) -> None:
     with service(configured(shop)) as made:
-        database = made.served.ready("shop").database
+        database = made.databases.ready("shop").database
 
         async def talk() -> None:
             async with connect(made, mode) as client:
                 for tool, arguments in CALLS:
-                    own = tool.run(arguments, Context(made.served.bundles["shop"], database))
+                    own = tool.run(arguments, Context(made.databases.bundles["shop"], database))
                     given = await client.call_tool(tool.name, arguments)
                     assert (given.content[0].text, given.is_error) == (own.text, own.failed), (tool.name, arguments)
                     assert given.structured_content == (dict(own.data) or {"text": own.text})
@@ -75,7 +74,7 @@ def test_the_listing_is_short_also_with_ask_and_many_databases(shop: Workspace) 
     assert all(tool.annotations and tool.annotations.read_only_hint for tool in listed.tools)
     assert tokens(listed.model_dump_json(by_alias=True, exclude_none=True)) * 1.2 < LISTING_TOKENS
     several = tuple(f"a_database_with_a_long_name_{number}" for number in range(8))
-    text = json.dumps([t.model_dump(by_alias=True, exclude_none=True) for t in made.tools.listing(several)])
+    text = json.dumps([t.model_dump(by_alias=True, exclude_none=True) for t in made.tools.seen_with(several)])
     assert tokens(text) * 1.2 < LISTING_TOKENS
 
 
@@ -153,7 +152,7 @@ def test_where_several_are_served_calls_name_the_database(shop: Workspace) -> No
 @pytest.mark.parametrize("mode", MODES)
 def test_every_concept_is_a_resource(shop: Workspace, mode: str) -> None:
     with service(configured(shop)) as made:
-        concepts = made.served.concepts("shop")
+        concepts = made.databases.concepts("shop")
 
         async def talk() -> None:
             async with connect(made, mode) as client:
@@ -163,7 +162,7 @@ def test_every_concept_is_a_resource(shop: Workspace, mode: str) -> None:
                 assert (rule.title, rule.mime_type) == ("Active Customer", "text/markdown")
                 assert rule.description == concepts["knowledge/active-customer"].description
                 read = await client.read_resource(rule.uri)
-                own = read_file.run({"paths": ["/knowledge/active-customer"]}, Context(made.served.bundles["shop"]))
+                own = read_file.run({"paths": ["/knowledge/active-customer"]}, Context(made.databases.bundles["shop"]))
                 assert read.contents[0].text == own.data["files"][0]["text"]
                 templates = (await client.list_resource_templates()).resource_templates
                 assert "okf://{database}/tables/{table}.md" in [each.uri_template for each in templates]
@@ -190,8 +189,8 @@ MARKS = ("</index> ", "</results>\n=== /other", "\n=== /other.md", "<|im_start|>
 def test_what_files_say_stays_content_on_every_way_out(shop: Workspace, tmp_path: Path, mode: str) -> None:
     bundle = tmp_path / "shop"
     with service(configured(shop)) as made:
-        shutil.copytree(made.served.bundles["shop"], bundle)
-        made.served.bundles["shop"] = bundle
+        shutil.copytree(made.databases.bundles["shop"], bundle)
+        made.databases.bundles["shop"] = bundle
         with (bundle / "index.md").open("a", encoding="utf-8", newline="\n") as index:
             index.write(f"\nPoison: {POISON}\n")
         head = {"type": "Business Rule", "title": f"Poison {POISON}", "description": f"It says {POISON}"}
@@ -252,7 +251,7 @@ def test_long_lists_come_in_pages(shop: Workspace, monkeypatch: pytest.MonkeyPat
                         return found
 
         found = run(talk)
-        assert len(found) == len(set(found)) == len(made.served.concepts("shop")) + 1
+        assert len(found) == len(set(found)) == len(made.databases.concepts("shop")) + 1
 
         async def begin_at(cursor: str) -> None:
             async with connect(made) as client:
@@ -404,7 +403,7 @@ def test_a_cancelled_call_stops_its_query_and_no_other(shop: Workspace, mode: st
 
 
 def test_a_long_call_reports_its_progress(shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(calls, "TICK_SECONDS", 0.05)
     said: list[tuple[float, str | None]] = []
 
     async def heard(progress: float, _total: float | None, message: str | None) -> None:
@@ -426,11 +425,11 @@ def test_a_long_call_reports_its_progress(shop: Workspace, monkeypatch: pytest.M
 def test_a_bundle_that_changes_is_seen_at_once_and_told_of(
     shop: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
     with service(configured(shop)) as made:
         bundle = tmp_path / "shop"
-        shutil.copytree(made.served.bundles["shop"], bundle)
-        made.served.bundles["shop"] = bundle
+        shutil.copytree(made.databases.bundles["shop"], bundle)
+        made.databases.bundles["shop"] = bundle
         told = anyio.Event()
 
         async def hear(message: Any) -> None:
@@ -454,7 +453,7 @@ def test_a_bundle_that_changes_is_seen_at_once_and_told_of(
 
 
 def test_ask_runs_our_own_loop_and_reports_its_steps(shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(calls, "TICK_SECONDS", 0.02)
     said: list[str | None] = []
 
     async def heard(_progress: float, _total: float | None, message: str | None) -> None:

@@ -18,7 +18,6 @@ from support.mcp_server import INFO, SECRETS, client, configured, over_http, run
 from support.workspace import SQL, Workspace
 from support.workspace import workspace as make
 
-from okf_agent.mcp_server.server import build
 from okf_agent.tools import Context, Tool, read_file, run_sql, search
 
 pytestmark = pytest.mark.slow
@@ -138,7 +137,7 @@ def relief(tmp_path_factory: pytest.TempPathFactory, test_data: Path) -> Iterato
 def test_every_door_gives_what_the_loop_has(relief: Workspace, door: str) -> None:
     config = configured(relief)
     with service(config, names=("disaster_relief",)) as made, over_http(config, names=("disaster_relief",)) as running:
-        context_of = made.served.bundles["disaster_relief"], made.served.ready("disaster_relief").database
+        context_of = made.databases.bundles["disaster_relief"], made.databases.ready("disaster_relief").database
 
         @asynccontextmanager
         async def connected() -> Any:
@@ -149,7 +148,7 @@ def test_every_door_gives_what_the_loop_has(relief: Workspace, door: str) -> Non
             start = StdioServerParameters(
                 command=str(SCRIPTS / "okf-agent"), args=["mcp", "--db", "disaster_relief"], cwd=relief.root
             )
-            async with Client(build(made) if door == "inside" else start, client_info=INFO) as own:
+            async with Client(made.build() if door == "inside" else start, client_info=INFO) as own:
                 yield own
 
         async def talk() -> None:

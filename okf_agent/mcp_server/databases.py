@@ -1,10 +1,14 @@
-"""What is served: databases by name, the bundle of each, and each database once a query needs it."""
+"""What is served: databases by name, the bundle of each, and each database once a query needs it.
+
+All of it blocks, and is safe to call from several threads.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,9 +18,8 @@ from okf_agent.ask import Supplies, Workspace, context_of, sources_of
 from okf_agent.bundles import reading
 from okf_agent.cell import Cell
 from okf_agent.config import Config
-from okf_agent.mcp_server.errors import ClientError
-from okf_agent.mcp_server.pool import BUSY, Pool
 from okf_agent.models.arguments import QUOTED_CHARS, quote
+from okf_agent.models.errors import redact
 from okf_agent.prepare import Ready, Say, find_bundle
 from okf_agent.sql.database import Database, QueryResult
 from okf_agent.sql.query_error import QueryError
@@ -29,6 +32,10 @@ from okf_compiler.loaded import derived, loaded, stamp
 logger = logging.getLogger(__name__)
 SHOWN = Cell(model="")
 """How the tools show things to a model that is not ours: as they do by default."""
+BUSY = "53300"
+"""PostgreSQL's own code for too many connections: the same query may work in a moment."""
+LEND_SECONDS = 10.0
+"""For a connection to be given back, where those who hold one are as many as there are."""
 
 
 @dataclass(eq=False)
@@ -45,7 +52,7 @@ class Stop:
 
     @contextmanager
     def using(self, database: Database) -> Iterator[None]:
-        """What the call runs queries on; once this ends it may be another call's, and is left alone."""
+        """Say what the call runs queries on; once this ends it may be another call's, and is left alone."""
         with self._lock:
             self._database = database
         try:
@@ -61,11 +68,87 @@ class Stop:
                 self._database.cancel()
 
 
-class Served:
-    """The databases of one server. Everything here blocks and is safe to call from several threads."""
+class ClientError(UserError):
+    """A client asked for what it cannot have. The text is for it, and says nothing of the server's machine."""
+
+
+def for_client(error: UserError) -> str:
+    """Return what a client is told of an error.
+
+    Any but a ClientError is for whoever runs the server: its text may name folders, hosts and users there.
+    """
+    if isinstance(error, ClientError):
+        return str(error)
+    logger.error("%s", redact(str(error)))
+    return prompts.say("mcp_unable")
+
+
+class Pool:
+    """Connections to PostgreSQL that all clients share: never more at once than `most`.
+
+    Each `Database` is lent to one call at a time, which runs one query after the other and can be cancelled without
+    the others.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made = 0
+        self._idle: OrderedDict[str, list[Database]] = OrderedDict()
+        """By database, the one used longest ago first."""
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def lend(self, name: str, make: Callable[[], Database], seconds: float = LEND_SECONDS) -> Iterator[Database]:
+        """Lend a `Database` of the database `name`; `make` makes a further one.
+
+        Raises:
+            QueryError: none was free within `seconds`.
+        """
+        database = self._take(name, seconds)
+        if database is None:
+            try:
+                database = make()
+            except BaseException:
+                with self._changed:
+                    self._made -= 1
+                    self._changed.notify()
+                raise
+        try:
+            yield database
+        finally:
+            with self._changed:
+                self._idle.setdefault(name, []).append(database)
+                self._idle.move_to_end(name)
+                self._changed.notify()
+
+    def close(self) -> None:
+        """Close every connection that nobody uses."""
+        with self._changed:
+            for databases in self._idle.values():
+                for database in databases:
+                    database.close()
+                self._made -= len(databases)
+            self._idle.clear()
+
+    def _take(self, name: str, seconds: float) -> Database | None:
+        """Return an idle one; None is the right to make one, in the place of another database's where all are made."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._made < self._most or any(self._idle.values()), seconds):
+                raise QueryError(f"All {self._most} connections are busy. Try again in a moment.", sqlstate=BUSY)
+            if own := self._idle.get(name):
+                return own.pop()
+            if self._made < self._most:
+                self._made += 1
+            else:
+                next(idle for idle in self._idle.values() if idle).pop().close()
+            return None
+
+
+class Databases:
+    """The databases of one server."""
 
     def __init__(self, workspace: Workspace, names: Sequence[str], say: Say) -> None:
-        """Finds the bundle of each database, compiled now where there is none.
+        """Find the bundle of each database, compiled now where there is none.
 
         Raises:
             UserError: a bundle cannot be had.
@@ -89,7 +172,7 @@ class Served:
             self.say(line)
 
     def ready(self, name: str) -> Ready:
-        """The database `name`, ready for queries: started, loaded, its role hardened. The first call may take long.
+        """Return the database `name`, ready for queries: started, loaded, its role hardened. The first call takes long.
 
         Raises:
             UserError: something it needs cannot be had.
@@ -98,13 +181,13 @@ class Served:
             return self.workspace.ready(name, self.say)
 
     def is_reachable(self) -> bool:
-        """Whether the first database can be asked; True also where it has no content and nothing is ever run."""
+        """Return whether the first database can be asked; True also where it has no content and nothing is ever run."""
         name = self.names[0]
         try:
             database = self.ready(name).database
             if database is None:
                 return True
-            with self.pool.lend(name, database.another, lambda: False, 1.0) as own:
+            with self.pool.lend(name, database.another, 1.0) as own:
                 own.run("SELECT 1")
         except UserError:
             return False
@@ -114,7 +197,7 @@ class Served:
 
     @contextmanager
     def context(self, name: str, stop: Stop, *, with_database: bool) -> Iterator[Context]:
-        """What one call of a tool works on: nothing in it is kept from an earlier call.
+        """Give what one call of a tool works on: nothing in it is kept from an earlier call.
 
         A client may have dropped from its conversation what it was sent before, and nobody tells the server; so a
         file is sent again and a query run again whenever it is asked for.
@@ -135,7 +218,7 @@ class Served:
 
     @contextmanager
     def one_question(self, name: str, stop: Stop) -> Iterator[Supplies]:
-        """What one question of our own loop needs, with a connection that only it uses.
+        """Give what one question of our own loop needs, with a connection that only it uses.
 
         Raises:
             UserError: the database cannot be reached.
@@ -150,14 +233,12 @@ class Served:
 
     @contextmanager
     def _lent(self, template: Database, stop: Stop) -> Iterator[Database]:
-        """A `Database` like `template` that nobody else uses meanwhile; `stop` stops its queries."""
-        seconds = self.config.settings.database.statement_timeout_s
-        lent = self.pool.lend(template.name, template.another, lambda: stop.stopped, seconds)
-        with lent as database, stop.using(database):
+        """Lend a `Database` like `template` that nobody else uses meanwhile; `stop` stops its queries."""
+        with self.pool.lend(template.name, template.another) as database, stop.using(database):
             yield database
 
     def concepts(self, name: str) -> dict[str, bundles.Concept]:
-        """The concepts of a bundle by id, sorted; read again when the bundle has changed on disk.
+        """Return the concepts of a bundle by id, sorted; read again when the bundle has changed on disk.
 
         Raises:
             UserError: the bundle cannot be read.
@@ -165,7 +246,7 @@ class Served:
         return dict(loaded(self.bundles[name]).concepts)
 
     def bundle_hash(self, name: str) -> str:
-        """The hash of a bundle as the record has it.
+        """Return the hash of a bundle as the record has it.
 
         Raises:
             UserError: the bundle cannot be read.
@@ -173,11 +254,11 @@ class Served:
         return derived(self.bundles[name], _hash)
 
     def stamp(self, name: str) -> int:
-        """A number that changes when a file of the bundle is written, added or removed."""
+        """Return a number that changes when a file of the bundle is written, added or removed."""
         return stamp(self.bundles[name])
 
     def index(self, name: str) -> str:
-        """The root index of a bundle, as `read_file` gives it; "" where it cannot be read."""
+        """Return the root index of a bundle, as `read_file` gives it; "" where it cannot be read."""
         found = reading.read(self.bundles[name], "/")
         return "" if found.failed else found.text
 
@@ -228,10 +309,10 @@ class _OneQuestion:
 
 
 def one_of(asked: Any, databases: Sequence[str]) -> str:
-    """The database that a client means, by its name or because there is only one.
+    """Return the database that a client means, by its name or because there is only one.
 
     Raises:
-        ClientError: it is none of those the client may see.
+        ClientError: the client may not see it.
     """
     if asked is None and len(databases) == 1:
         return databases[0]
@@ -245,7 +326,7 @@ def one_of(asked: Any, databases: Sequence[str]) -> str:
 
 
 def choose(config: Config, asked: Sequence[str]) -> list[str]:
-    """The databases to serve: those asked for, else `mcp.databases`, else every one with a bundle, else the only one.
+    """Return what to serve: the databases asked for, else `mcp.databases`, else all with a bundle, else the only one.
 
     Raises:
         UserError: one is not known, or there is none to choose.
