@@ -1,15 +1,10 @@
-"""Known holes and public reports that concern databases, values and connections: where each one is a test.
-
-Those on models, loops and records are in test_reports.py.
-"""
+"""Known holes of SQL agents that no layer alone closes: passwords, transactions, siblings, disks, questions."""
 
 from __future__ import annotations
 
-import ast
 import json
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -25,62 +20,6 @@ from okf_agent.engines import Server
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_compiler.settings import DatabaseSection
-
-TESTS = Path(__file__).parents[1]
-HERE = "agent/test_known_holes.py"
-HOLES = {
-    "X01": f"{HERE}::test_a_stack_changes_no_password",
-    "X02": f"{HERE}::test_two_queries_are_two_transactions",
-    "X03": f"{HERE}::test_ending_every_session_of_the_role_does_not_reach_a_sibling",
-    "X04": "agent/sql/test_render.py::test_a_cell_cannot_end_the_rows_a_model_reads",
-    "X07": "agent/test_tools.py::test_nothing_outside_the_bundle_is_read",
-    "X10": "agent/commands/test_ask_command.py::test_cells_that_a_spreadsheet_would_run_can_be_guarded",
-    "X12": f"{HERE}::test_a_rejected_password_is_shown_and_kept_nowhere",
-    "X14": "agent/access/test_doctor.py::test_every_right_too_many_is_seen",
-    "X15": "agent/sql/test_database.py::test_a_look_alike_in_the_roles_own_schema_hides_nothing",
-    "X16": "agent/test_agent.py::test_an_endless_loop_of_the_same_failing_query_ends_and_runs_it_once",
-    "X17": f"{HERE}::test_sql_in_a_question_is_text",
-    "X19": f"{HERE}::test_a_sort_without_end_leaves_no_disk_full",
-    "X20": "agent/mcp/test_http.py::test_who_may_not_come_in_is_refused",
-}
-"""Hole -> its test."""
-REPORTS = {
-    19: "agent/sql/test_database.py::test_messages_say_what_helps_next",
-    25: "agent/sql/test_database.py::test_client_memory_is_bounded",
-    26: "agent/commands/test_cli.py::test_calls_that_cannot_work",
-    27: "agent/commands/test_cli_server.py::test_prepare_needs_a_name_where_there_are_several",
-    28: "agent/sql/test_database.py::test_messages_say_what_helps_next",
-    29: "agent/sql/test_sql_text.py::test_clean",
-    31: "compiler/readers/test_catalogue.py::test_tables_are_all_kinds_but_parts_the_systems_and_extensions_own",
-    32: "agent/sql/test_database.py::test_partitions_are_not_listed",
-    33: "agent/sql/test_values.py::test_exact",
-    35: "agent/sql/test_values.py::test_exact",
-    37: "agent/sql/test_render.py::test_csv_is_exact",
-    38: "agent/sql/test_values.py::test_cells_are_cut_at_characters_and_say_how_long_they_are",
-    39: "agent/sql/test_render.py::test_what_is_missing_is_said",
-    40: "agent/sql/test_database.py::test_a_killed_backend_is_replaced",
-    42: "agent/engines/test_server.py::test_passwords_from_a_env_file",
-    43: "agent/commands/test_ask_command.py::test_a_console_of_another_encoding_shows_what_it_can",
-    44: "agent/sql/test_database.py::test_a_pooler_that_refuses_startup_options",
-    46: "agent/sql/test_values.py::test_any_style_of_the_role",
-    47: "agent/sql/test_sql_text.py::test_refused_in_clear_words",
-    50: "agent/sql/test_database.py::test_an_unreachable_host_is_given_up_in_time",
-    51: "agent/mcp/test_stdio.py::test_nothing_but_the_protocol_goes_to_standard_output",
-}
-"""Number of a public report -> its test."""
-MORE = {
-    46: "agent/sql/test_values.py::test_a_database_without_an_encoding",
-    40: "agent/sql/test_database.py::test_a_restarted_server",
-    37: "agent/sql/test_render.py::test_null_is_neither_empty_nor_its_name",
-}
-"""A second test where a report has two sides."""
-
-
-@pytest.mark.parametrize("test", sorted({*HOLES.values(), *REPORTS.values(), *MORE.values()}))
-def test_every_test_that_is_named_exists(test: str) -> None:
-    file, name = test.split("::")
-    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
-    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 @pytest.fixture(scope="module")

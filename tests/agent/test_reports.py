@@ -1,4 +1,4 @@
-"""What broke comparable tools: where each public report is a test, and more faults of the same kinds.
+"""What broke comparable tools, and more faults of the same kinds.
 
 The conversations here need no database: what runs queries is tested in test_agent.py and test_tools.py.
 """
@@ -25,34 +25,6 @@ from okf_agent.run import Limits, Question, Run
 from okf_agent.tools import Context
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-
-REPORTS = {
-    1: "test_llm.py::test_broken_arguments_stay_visible_and_are_never_sent_back",
-    3: "test_agent.py::test_an_error_is_text_for_the_model_and_the_run_goes_on",
-    4: "test_reports.py::test_arguments_that_are_no_object_run_nothing",
-    5: "test_agent.py::test_a_call_cut_off_by_the_token_limit_is_told_apart",
-    6: "test_llm.py::test_empty_content_beside_calls_is_sent_as_an_empty_string",
-    8: "test_agent.py::test_prose_is_nudged_and_an_empty_reply_stays_out",
-    9: "sql/test_shapes.py::test_anthropics_blocks_come_back_as_they_were",
-    10: "test_llm.py::test_reasoning_goes_back_to_those_who_need_it_and_to_no_other",
-    11: "test_tools.py::test_an_unknown_tool_is_answered_with_the_real_ones",
-    13: "test_reports.py::test_an_unknown_tool_again_and_again_ends",
-    15: "test_agent.py::test_three_prose_replies_end_in_a_last_call",
-    16: "test_agent.py::test_an_endless_loop_of_the_same_failing_query_ends_and_runs_it_once",
-    17: "test_agent.py::test_tokens_and_dollars_have_limits",
-    18: "test_agent.py::test_the_last_call_keeps_sql_that_runs_and_the_reason",
-    19: "test_agent.py::test_an_error_is_text_for_the_model_and_the_run_goes_on",
-    20: "test_reports.py::test_a_model_without_a_price_works_and_its_cost_is_unknown",
-    22: "test_reports.py::test_a_streamed_run_has_tokens_and_cost_in_its_record",
-    23: "test_llm.py::test_a_rate_limit_is_waited_for_as_long_as_the_provider_says",
-    25: "test_agent.py::test_too_long_a_conversation_is_shortened_and_goes_on",
-    26: "commands/test_cli.py::test_calls_that_cannot_work",
-    28: "sql/test_database.py::test_messages_say_what_helps_next",
-    29: "models/test_written_sql.py::test_the_sql_of_a_reply",
-    39: "sql/test_database.py::test_rows_are_cut_and_counted",
-    40: "sql/test_database.py::test_a_killed_backend_is_replaced",
-}
-"""Number of a public report on models, loops or records: its test."""
 
 SQL = "SELECT count(*) FROM hubs"
 GOOD = submit(SQL, "The number of hubs.")
@@ -94,15 +66,6 @@ class Asker:
 @pytest.fixture
 def ask(tmp_path: Path) -> Asker:
     return Asker(tmp_path)
-
-
-@pytest.mark.parametrize("number", REPORTS)
-def test_every_report_is_a_test(number: int) -> None:
-    file, _, name = REPORTS[number].partition("::")
-    assert f"def {name}(" in (Path(__file__).parent / file).read_text(encoding="utf-8")
-
-
-# Arguments and tool names.
 
 
 @pytest.mark.parametrize("arguments", ["", None, "null", "[]", "0", '"str"', "{", "not json", '{"paths": {}}', "{}"])

@@ -158,14 +158,17 @@ def test_ask_with_unsafe_role_says_so_in_the_record(place: Workspace) -> None:
 def test_stop_ends_the_server_and_says_whether_there_was_one(place: Workspace) -> None:
     run_inside("prepare", "tiny", cwd=place.root)
     embedded.start(place.root, "agent_ro")
-    assert [run_inside("stop", cwd=place.root).stdout for _ in range(2)] == ["Stopped.\n", "It was not running.\n"]
+    assert [run_inside("stop", cwd=place.root).stdout for _ in range(2)] == [
+        "PostgreSQL stopped.\n",
+        "PostgreSQL was not running.\n",
+    ]
 
 
 def test_config_says_whose_server_is_stopped(place: Workspace) -> None:
     embedded.start(place.root, "agent_ro")
     file = place.root / "config.yaml"
     stopped = run_inside("stop", "--config", file, cwd=place.root.parent)
-    assert (stopped.returncode, stopped.stdout) == (0, "Stopped.\n")
+    assert (stopped.returncode, stopped.stdout) == (0, "PostgreSQL stopped.\n")
     broken = run_inside("stop", "--set", "database.prot=1", cwd=place.root)
     assert broken.returncode == 2 and "did you mean 'port'?" in broken.stderr
     assert "1" in run_inside("sql", "tiny", "SELECT 1", cwd=place.root).stdout

@@ -169,6 +169,34 @@ def test_a_killed_server_is_replaced(cache: Path) -> None:
 
 
 @pytest.mark.slow
+def test_it_answers_the_same_way_again(cache: Path) -> None:
+    """Anew, repeated, after another question, and after a restart of its server."""
+    rules = " ".join(f"Rule {n}: column c{n} counts only where flag f{n} is false." for n in range(60))
+    first, other = (f"Write PostgreSQL. {rules}\nSum c{n} and c{n + 1} of table t." for n in (3, 41))
+
+    def reply(api_base: str, prompt: str) -> str:
+        body = {"messages": [{"role": "user", "content": prompt}], "temperature": 0.0, "max_tokens": 60}
+        request = urllib.request.Request(
+            api_base + "/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=300) as response:
+            told = json.load(response)
+        assert told["usage"].get("prompt_tokens_details", {}).get("cached_tokens", 0) == 0
+        return str(told["choices"][0]["message"]["content"])
+
+    with local_model.serve(cache) as api_base:
+        replies = [reply(api_base, first), reply(api_base, first)]
+        reply(api_base, other)
+        replies.append(reply(api_base, first))
+        assert local_model.stop(cache, unused_only=True) == (0, 1), "it is in use"
+    assert local_model.stop(cache, unused_only=True) == (1, 0)
+    assert _gone(api_base, 10)
+    with local_model.serve(cache) as api_base:
+        replies.append(reply(api_base, first))
+    assert len(set(replies)) == 1, replies
+
+
+@pytest.mark.slow
 def test_weights_that_are_not_weights_are_one_message(cache: Path) -> None:
     (cache / CODER.file).unlink()
     with (cache / CODER.file).open("wb") as file:
