@@ -88,9 +88,9 @@ def get_ready(config: Config, name: str, bundle: Path | None = None, say: Say = 
 
 
 def too_much(config: Config, name: str, unsafe: Sequence[str]) -> str:
-    """What the role can do beyond reading, and how that is taken back."""
+    """Say why the role may not be used in a database, and what mends it."""
     return (
-        f"{config.settings.database.agent_user} can do more than read {name}: {' '.join(unsafe)}\n"
+        f"{name} is not safe to ask as {config.settings.database.agent_user}: {' '.join(unsafe)}\n"
         f"`okf-agent doctor {name}` shows it all. `okf-agent prepare {name}` takes rights back where the server is "
         "started here or .env names a POSTGRES_USER who may; with --print-sql it prints what a DBA runs."
     )

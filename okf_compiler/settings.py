@@ -115,6 +115,8 @@ class Settings:
     """In order: `agent.raw_docs`, then `<root>/data`. The first root that has a database wins."""
     database: DatabaseSection
     databases: Mapping[str, DatabaseOverride]
+    origin: Path | str = CONFIG_FILE
+    """Where its values are from, the file or the option, for messages."""
 
     @property
     def profiles(self) -> Path:
@@ -125,6 +127,11 @@ class Settings:
         """What `database.hide` and `databases.<name>.hide` keep back in one database; `hide.is_hidden` reads it."""
         override = self.databases.get(name)
         return tuple(dict.fromkeys((*self.database.hide, *(override.hide if override else ()))))
+
+    def hide_place(self, name: str, entry: str) -> str:
+        """Return where config.yaml has an entry of `hide`, as `config.yaml:7`."""
+        here = entry in self.databases.get(name, DatabaseOverride()).hide
+        return place_of(self.origin, (*(("databases", name) if here else ("database",)), "hide", entry))
 
 
 def find_root(start: Path | None = None) -> Path:
@@ -161,6 +168,7 @@ def read_config(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}{_not_yaml(text, error)}", status=2) from None
     if content is None:
         return {}
+    _refuse_duplicates(yaml.compose(text, Loader=yaml.CSafeLoader), path, set())
     if not isinstance(content, dict):
         raise UserError(f"{path}: this is no mapping. Write sections with keys: {_indented('model', 'name')}", status=2)
     for name, section in content.items():
@@ -192,6 +200,30 @@ def _not_yaml(text: str, error: Exception) -> str:
     if began is not None and began.line != number:
         said = f"{said} {error.context} that begins in line {began.line + 1}"  # type: ignore[attr-defined]
     return f":{number + 1}: this is not YAML: {said}. Look at the colons, quotes and indentation up to there."
+
+
+def _refuse_duplicates(node: yaml.Node | None, path: Path, seen: set[int]) -> None:
+    """Raise if a mapping has a key twice: YAML drops the first one in silence, and what it hid would be shown.
+
+    Raises:
+        UserError: names both lines.
+    """
+    if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_duplicates(item, path, seen)
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        name = str(key.value)
+        if name != "<<" and lines.setdefault(name, line) != line:
+            raise UserError(
+                f"{path}:{line}: {name}: stands in line {lines[name]} already. Put both into one.", status=2
+            )
+        _refuse_duplicates(value, path, seen)
 
 
 SectionT = TypeVar("SectionT", bound=Section)
@@ -226,7 +258,7 @@ def _known_keys(model: type[Section], depth: int) -> list[str]:
 
 
 def place_of(origin: Path | str, keys: Sequence[str]) -> str:
-    """`config.yaml:7`: the line of the nearest key that the file has of a path of keys; an option as it is."""
+    """`config.yaml:7`: the line of the nearest key, or item of a list, of a path of keys; an option as it is."""
     if isinstance(origin, str):
         return origin
     try:
@@ -236,6 +268,8 @@ def place_of(origin: Path | str, keys: Sequence[str]) -> str:
     line = None
     for key in keys:
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        if isinstance(node, yaml.SequenceNode):
+            pairs = [(item, item) for item in node.value]
         found = next(((k, v) for k, v in pairs if str(k.value) == key), None)
         if found is None:
             break
@@ -270,6 +304,7 @@ def load_settings(
             str(name): read_section(DatabaseOverride, value or {}, f"databases.{name}", file)
             for name, value in sections.get("databases", {}).items()
         },
+        origin=file,
     )
 
 

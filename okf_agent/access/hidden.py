@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from okf_compiler.hide import is_hidden
+from okf_compiler.hide import is_hidden, widened
 
 USER_SCHEMA = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 
@@ -77,8 +77,9 @@ class HiddenTable:
 def hidden_columns(
     connection: psycopg.Connection[Any], hide: Sequence[str]
 ) -> tuple[tuple[HiddenColumn, ...], tuple[str, ...]]:
-    """The columns that the entries of `hide` name (see `is_hidden`), and the entries that name none."""
+    """The columns that the entries of `hide` name, and the entries that name none; a path in a column is the column."""
     every = [HiddenColumn(*row) for row in connection.execute(COLUMNS.encode())]
+    hide = widened(hide, ((column.schema, column.table, column.name) for column in every))
     matched: set[str] = set()
     named: set[tuple[int, str]] = set()
     for column in every:

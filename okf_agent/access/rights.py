@@ -5,18 +5,19 @@ Nothing is taken from config.yaml or from what `role.py` granted: a right that c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import psycopg
 
-from okf_agent.access.hidden import USER_SCHEMA, exposing_views, hidden_columns
+from okf_agent.access.hidden import COLUMNS, USER_SCHEMA, exposing_views, hidden_columns
 from okf_agent.access.role_facts import ACTING, FIRST_USER_OID, ROUTINES
 from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import connect_agent
 from okf_compiler.catalogue_queries import LIMITED
+from okf_compiler.errors import did_you_mean
 
 Level = Literal["green", "yellow", "red"]
 SHOWN = 5
@@ -24,6 +25,10 @@ RELATIONS = f"FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE 
 ROUTINE_NAME = "quote_ident(n.nspname) || '.' || quote_ident(p.proname)"
 OPERATORS = "p.oid IN (SELECT oprcode FROM pg_operator UNION SELECT castfunc FROM pg_cast) AND p.provolatile <> 'v'"
 HARDEN = "`okf-agent prepare` takes that back, or shows a DBA how with --print-sql."
+UNHIDDEN = (
+    "Correct it, or put it under databases.<name>.hide of the database that has it; `*.column` hides a column wherever "
+    "it is, and may name nothing."
+)
 HARDEN_ELSEWHERE = (
     "`okf-agent prepare` takes back what the role itself was given. A right of everyone goes only with "
     "database.harden_public: true; --print-sql shows a DBA both."
@@ -213,13 +218,24 @@ def examine_agent(server: Server, database: str, config: Config) -> list[Finding
     """
     allowed = config.settings.database.allow_functions
     with connect_agent(server, database) as connection:
-        return examine_role(connection, ours=server.ours, hide=config.settings.hidden(database), allowed=allowed)
+        return examine_role(
+            connection, ours=server.ours, hide=config.settings.hidden(database), allowed=allowed,
+            place=lambda entry: config.settings.hide_place(database, entry),
+        )  # fmt: skip
 
 
 def examine_role(
-    connection: psycopg.Connection[Any], *, ours: bool, hide: Iterable[str], allowed: Iterable[str]
+    connection: psycopg.Connection[Any],
+    *,
+    ours: bool,
+    hide: Iterable[str],
+    allowed: Iterable[str],
+    place: Callable[[str], str] = str,
 ) -> list[Finding]:
-    """What the connection's role can do in its database. `ours`: nobody else works on the server."""
+    """Examine what the connection's role can do in its database.
+
+    `ours`: nobody else works on the server. `place` says where config.yaml has an entry of `hide`.
+    """
     values = {"allowed": list(allowed), "acting": [name.replace("_", r"\_") for name in ACTING]}
     findings = []
     for question in QUESTIONS:
@@ -231,11 +247,11 @@ def examine_role(
             findings.append(Finding(question.check, level, text, remedy if level != "green" else ""))
         else:
             findings.append(Finding(question.check, "green", question.good))
-    findings += _hidden(connection, tuple(hide))
+    findings += _hidden(connection, tuple(hide), place)
     return findings
 
 
-def _hidden(connection: psycopg.Connection[Any], hide: tuple[str, ...]) -> list[Finding]:
+def _hidden(connection: psycopg.Connection[Any], hide: tuple[str, ...], place: Callable[[str], str]) -> list[Finding]:
     if not hide:
         return []
     columns, unmatched = hidden_columns(connection, hide)
@@ -253,9 +269,15 @@ def _hidden(connection: psycopg.Connection[Any], hide: tuple[str, ...]) -> list[
         text = f"The role can read what `hide` names: {_names(seen)}."
         return [Finding("hidden columns", "red", text, HARDEN)]
     findings = [Finding("hidden columns", "green", f"The role cannot read the {len(columns)} hidden columns.")]
-    if unmatched:
-        text = f"`hide` names what this database does not have: {_names(unmatched)}."
+    anywhere = [entry for entry in unmatched if "*" in entry]
+    if anywhere:
+        text = f"`hide` names what this database does not have: {_names(anywhere)}."
         findings.append(Finding("hidden columns", "yellow", text, "Correct it, if it is meant for this database."))
+    if missed := [entry for entry in unmatched if "*" not in entry]:
+        there = [f"{table}.{name}" for _, table, name, *_ in connection.execute(COLUMNS.encode()).fetchall()]
+        near = [f"{place(entry)}: {entry}{did_you_mean(entry, there)}" for entry in missed]
+        text = f"`hide` names no column and no table of this database, so that it hides nothing: {' '.join(near)}"
+        findings.append(Finding("hide", "red", text, UNHIDDEN))
     return findings
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 
 from okf_compiler import catalogue_queries
-from okf_compiler.hide import is_hidden
+from okf_compiler.hide import is_hidden, widened
 from okf_compiler.model import Column, Database, ForeignKey, Problem, Source, Table
 from okf_compiler.postgres import Row
 
@@ -103,7 +103,9 @@ def read(connection: psycopg.Connection[Any], name: str, *, hide: Sequence[str] 
             )
             for oid, schema, label, kind, reachable, comment, secured in rows(catalogue_queries.TABLES)
         }
-        _add_columns(relations, rows(catalogue_queries.COLUMNS), types, hide)
+        every = rows(catalogue_queries.COLUMNS)
+        hide = widened(hide, _paths(relations, every))
+        _add_columns(relations, every, types, hide)
         _hide_views(relations, rows(catalogue_queries.VIEW_USES) if hide else [], problems)
         _add_constraints(relations, rows(catalogue_queries.CONSTRAINTS), problems)
         for oid, columns in rows(catalogue_queries.UNIQUE):
@@ -133,6 +135,13 @@ def _chain(oid: str | None, types: Mapping[str | None, _Type]) -> list[_Type]:
         found.append(type_)
         oid = type_.inner
     return found
+
+
+def _paths(relations: Mapping[str | None, _Relation], found: Sequence[Row]) -> Iterator[tuple[str, str, str]]:
+    """The schema, table and name of every column."""
+    for oid, column, *_ in found:
+        if (relation := relations.get(oid)) and column is not None:
+            yield relation.schema, relation.name, column
 
 
 def _add_columns(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from okf_agent.access import doctor, role
 from okf_agent.access.rights import Finding, examine_role, unsafe_role
 from okf_agent.config import Config, load_config
 from okf_agent.engines import Server
-from okf_agent.engines.connection import connect_admin
+from okf_agent.engines.connection import connect_admin, connect_agent
 from okf_compiler.documents import Documents
+from okf_compiler.readers import catalogue
 
 DATABASE = "doctor_lab"
 CONTENT = """
@@ -111,6 +114,44 @@ def test_every_right_too_many_is_seen(lab: Server, tmp_path: Path) -> None:
     assert set(as_the_role(lab, "").values()) == {"green"}
     for name, (grant, check, level) in SEEN.items():
         assert as_the_role(lab, grant)[check] == level, name
+
+
+HIDE = """\
+database:
+  hide:
+    - customers.ssn
+    - {0}
+"""
+
+
+@pytest.mark.parametrize("entry", ["customers.snn", "custmers.ssn", "nowhere", "public.customers.gone.inside"])
+def test_an_entry_of_hide_that_hides_nothing_is_red(lab: Server, tmp_path: Path, entry: str) -> None:
+    config = written(tmp_path, HIDE.format(entry))
+    role.ensure_role(lab, DATABASE, config)
+    (refused,) = unsafe_role(lab, DATABASE, config)
+    assert f"config.yaml:4: {entry}" in refused and "hides nothing" in refused
+    near = "; did you mean 'customers.ssn'?"
+    assert (near in refused) == (entry in ("customers.snn", "custmers.ssn"))
+
+
+def test_a_pattern_of_hide_may_name_nothing_here(lab: Server, tmp_path: Path) -> None:
+    config = written(tmp_path, HIDE.format("'*.iban'"))
+    role.ensure_role(lab, DATABASE, config)
+    assert unsafe_role(lab, DATABASE, config) == ()
+
+
+@pytest.mark.parametrize("entry", ["customers.ssn.inside.it", "public.customers.SSN.inside", "*.ssn.inside"])
+def test_a_path_inside_a_column_hides_the_whole_column(lab: Server, tmp_path: Path, entry: str) -> None:
+    config = written(tmp_path, json.dumps({"databases": {DATABASE: {"hide": [entry]}}}))
+    assert role.ensure_role(lab, DATABASE, config) == ()
+    assert unsafe_role(lab, DATABASE, config) == ()
+    with connect_agent(lab, DATABASE) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("SELECT ssn FROM customers")
+    with connect_agent(lab, DATABASE) as connection:
+        connection.execute("SELECT id FROM customers")
+        found = catalogue.read(connection, DATABASE, hide=config.settings.hidden(DATABASE))
+    assert found.table("customers").column("ssn") is None  # type: ignore[union-attr]
+    assert not [problem for problem in found.problems if "hide names" in problem.message]
 
 
 def test_what_makes_ask_refuse(lab: Server, tmp_path: Path) -> None:
