@@ -68,6 +68,34 @@ def add_variables(file: Path, wanted: Mapping[str, str]) -> list[str]:
     return list(added)
 
 
+IGNORED = (
+    "/.env",
+    "/.okf/",
+    "/runs/",
+    "/bundles/profiles/",
+    "/bundles/.lock",
+    "/bundles/*/.lock",
+    "/bundles/*/.*.last.json",
+)
+"""What git is to leave alone: passwords, a server's files, records and profiles with people's data, locks."""
+
+
+def ignore_files(root: Path) -> list[str]:
+    """Add what git is to leave alone to the `.gitignore` of a workspace, which is made if need be; the new lines.
+
+    A line that says the same without its slashes counts.
+    """
+    file = root / ".gitignore"
+    text = file.read_bytes().decode("utf-8", "surrogateescape") if file.is_file() else ""
+    has = {line.strip().strip("/") for line in text.splitlines()}
+    added = [line for line in IGNORED if line.strip("/") not in has]
+    if added:
+        end = "\r\n" if "\r\n" in text else "\n"
+        head = text if not text or text.endswith("\n") else text + end
+        write_whole(file, (head + end.join([*added, ""])).encode("utf-8", "surrogateescape"))
+    return added
+
+
 def _quoted(value: str) -> str:
     if _PLAIN.fullmatch(value):
         return value

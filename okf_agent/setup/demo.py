@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import okf_agent
+from okf_agent.setup.config_file import ignore_files
 from okf_compiler.errors import UserError
 
 CONTENTS = (".env.example", "PROVIDERS.md", "bundles/compiled/shop", "data/shop", "docker-compose.yml")
@@ -39,7 +40,7 @@ def lay_out(root: Path) -> list[str]:
         except OSError as error:
             raise UserError(f"{target} cannot be written ({error.strerror}). Go to a folder of your own.") from None
         copied.append(name)
-    return copied
+    return [*copied, ".gitignore"] if ignore_files(root) else copied
 
 
 def _copy(origin: Path, target: Path) -> None:

@@ -21,7 +21,7 @@ from okf_agent.engines.connection import AGENT_PASSWORD
 from okf_agent.prepare import Say
 from okf_agent.setup import access, drafts, target
 from okf_agent.setup.access import Person
-from okf_agent.setup.config_file import add_variables, set_keys
+from okf_agent.setup.config_file import add_variables, ignore_files, set_keys
 from okf_agent.setup.gaps import Gap, Labels, gaps
 from okf_agent.setup.target import Reached
 from okf_compiler.documents import list_databases
@@ -70,6 +70,8 @@ def initialise(config: Config, wanted: InitOptions, say: Say, ask: Ask) -> Done:
     say(f"1. Connection: {goal.name} on {reached.place['host']}:{reached.place['port']}, "
         f"PostgreSQL {reached.version}, as {reached.user}.")  # fmt: skip
     root = config.settings.root
+    if added := ignore_files(root):
+        say(f"   .gitignore: {', '.join(added)}")
     _announce(say, wanted.file, set_keys(wanted.file, _server_keys(_of_file(root, wanted.file), reached)))
     _keep_variables(root, reached.variables, say)
     say("   by hand: the keys of database: in config.yaml, the PG* variables in .env")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from dotenv import dotenv_values
 
-from okf_agent.setup.config_file import add_variables, set_keys
+from okf_agent.setup.config_file import IGNORED, add_variables, ignore_files, set_keys
 from okf_compiler.errors import UserError
 
 WANTED = {("database", "engine"): "server", ("databases", "pagila", "rules"): ["data/pagila/glossary.yaml"]}
@@ -102,3 +102,24 @@ def test_a_new_file_with_secrets_is_for_its_owner_and_an_old_one_keeps_its_mode(
     add_variables(fresh, {"NAME": "x"})
     assert (tmp_path / "link").is_symlink()
     assert [stat.S_IMODE(file.stat().st_mode) for file in (old, fresh)] == [0o640, 0o600]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, "".join(f"{line}\n" for line in IGNORED)),
+        (
+            "*.log\nruns\n.env",
+            "*.log\nruns\n.env\n" + "".join(f"{e}\n" for e in IGNORED if e not in ("/runs/", "/.env")),
+        ),
+        ("a\r\n", "a\r\n" + "".join(f"{line}\r\n" for line in IGNORED)),
+        ("\udcff\n", "\udcff\n" + "".join(f"{line}\n" for line in IGNORED)),
+    ],
+)
+def test_git_is_told_what_to_leave_alone_and_keeps_its_lines(tmp_path: Path, before: str | None, after: str) -> None:
+    file = tmp_path / ".gitignore"
+    if before is not None:
+        file.write_bytes(before.encode("utf-8", "surrogateescape"))
+    ignore_files(tmp_path)
+    assert file.read_bytes().decode("utf-8", "surrogateescape") == after
+    assert ignore_files(tmp_path) == []
