@@ -46,9 +46,11 @@ class Cut:
     """Rows that were counted, those shown included."""
     cells: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """(row, column), from 0 -> the characters the whole cell has."""
+    columns: int = 0
+    """Columns at the end that are not shown."""
 
     def __bool__(self) -> bool:
-        return self.rows or bool(self.cells)
+        return self.rows or bool(self.cells or self.columns)
 
 
 @dataclass(frozen=True)

@@ -94,8 +94,19 @@ def fitted(result: QueryResult, max_chars: int = MODEL_CHARS) -> QueryResult:
         if len(text) <= max_chars:
             return fits
     rows = max(1, len(fits.rows) * max_chars // len(text))
-    cells = {place: length for place, length in fits.cut.cells.items() if place[0] < rows}
-    return replace(fits, rows=fits.rows[:rows], cut=replace(fits.cut, rows=True, cells=cells))
+    if rows < len(fits.rows):
+        cells = {place: length for place, length in fits.cut.cells.items() if place[0] < rows}
+        fits = replace(fits, rows=fits.rows[:rows], cut=replace(fits.cut, rows=True, cells=cells))
+        text = model_text(fits)
+    return fits if len(text) <= max_chars else _fewer_columns(fits, max_chars // (len(text) // len(fits.columns) + 1))
+
+
+def _fewer_columns(result: QueryResult, kept: int) -> QueryResult:
+    """Return the first columns of the result, `kept` of them."""
+    cells = {place: length for place, length in result.cut.cells.items() if place[1] < kept}
+    cut = replace(result.cut, columns=len(result.columns) - kept, cells=cells)
+    rows = tuple(row[:kept] for row in result.rows)
+    return replace(result, columns=result.columns[:kept], types=result.types[:kept], rows=rows, cut=cut)
 
 
 def for_program(result: QueryResult) -> dict[str, Any]:
@@ -147,6 +158,8 @@ def model_text(result: QueryResult) -> str:
     if len(cut) > CUT_NAMED:
         longest = max(len(result.rows[r][c] or "") for (r, c), _ in cut)
         lines.append(f"{len(cut) - CUT_NAMED:,} more cells are cut, at {longest:,} characters. Select fewer columns.")
+    if result.cut.columns:
+        lines.append(f"Not all columns are shown: {result.cut.columns:,} more. Select those you need.")
     if result.cut.rows:
         lines.append(f"Not all rows are shown: {shown_rows(result)}. Aggregate, filter or use LIMIT and OFFSET.")
     lines += [f"Note: {inert(note.text)}" for note in result.notes]

@@ -261,3 +261,13 @@ def test_a_million_rows_in_flat_memory(database: Database, format: Any, tmp_path
     with (tmp_path / "rows").open("wb") as file:
         assert export.write(database, sql, Written(format), file, seconds=120) == 1_000_000
     assert held_mb() - before < 20
+
+
+@pytest.mark.parametrize("width", [1_600, 300])
+def test_a_row_too_wide_for_a_model_loses_columns_and_says_so(width: int) -> None:
+    names = tuple(f"a_column_with_a_long_name_{number}" for number in range(width))
+    result = QueryResult(names, ("text",) * width, (("x" * 100,) * width,), 1, Cut(), 0.1)
+    text = render.for_model(result)
+    assert len(text) <= render.MODEL_CHARS + 200
+    assert text.startswith("1 row. ") and "Not all rows" not in text
+    assert ("more. Select those you need." in text) == (width == 1_600)

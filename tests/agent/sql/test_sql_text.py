@@ -160,3 +160,16 @@ def test_a_long_text_is_read_in_time_that_grows_with_it() -> None:
     hostile = ("'" * 50_000, "(" * 50_000, "/*" * 50_000, "$a$" * 30_000, "E'\\" * 30_000, '"' * 50_001, *tags)
     for text in hostile:
         assert sum(1 for _ in tokens("SELECT " + text)) > 0
+
+
+@pytest.mark.parametrize("signs", ["+-" * 50, "<" * 64, "1" + "@-" * 99_000 + "1"])
+def test_a_run_of_operator_characters_is_refused_before_a_server_reads_it(signs: str) -> None:
+    with pytest.raises(SqlTextError, match="An operator has more than 63 characters"):
+        clean(f"SELECT 1 {signs} 1")
+
+
+@pytest.mark.parametrize(
+    "sql", [f"SELECT '{'+-' * 50}'", f"SELECT 1 --{'-' * 99}", f"SELECT /*{'*' * 99}*/ 1", f'SELECT 1 AS "{"=" * 99}"']
+)
+def test_such_a_run_is_text_in_literals_and_comments(sql: str) -> None:
+    assert clean(sql)
