@@ -98,7 +98,9 @@ def fitted(result: QueryResult, max_chars: int = MODEL_CHARS) -> QueryResult:
         cells = {place: length for place, length in fits.cut.cells.items() if place[0] < rows}
         fits = replace(fits, rows=fits.rows[:rows], cut=replace(fits.cut, rows=True, cells=cells))
         text = model_text(fits)
-    return fits if len(text) <= max_chars else _fewer_columns(fits, max_chars // (len(text) // len(fits.columns) + 1))
+    if len(text) <= max_chars:
+        return fits
+    return _fewer_columns(fits, max(1, len(fits.columns) * (max_chars - 500) // len(text)))
 
 
 def _fewer_columns(result: QueryResult, kept: int) -> QueryResult:
