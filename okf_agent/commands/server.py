@@ -86,7 +86,20 @@ def doctor(db: str | None, model: str | None, as_json: bool) -> None:
 
 @click.command()
 def stop() -> None:
-    """Stop this workspace's embedded PostgreSQL; the next question starts it again."""
-    from okf_agent.engines import embedded
+    """Stop this workspace's embedded PostgreSQL, and the embedded model's server where nobody else uses it.
 
-    click.echo("Stopped." if embedded.stop(configured().settings.root) else "It was not running.")
+    The next question starts them again.
+    """
+    from okf_agent.engines import embedded
+    from okf_agent.models import local_model
+
+    stopped = embedded.stop(configured().settings.root)
+    click.echo("PostgreSQL stopped." if stopped else "PostgreSQL was not running.")
+    ended, stay = local_model.stop(unused_only=True)
+    if ended:
+        click.echo("The embedded model's server stopped.")
+    if stay:
+        minutes = local_model.IDLE_SECONDS / 60
+        click.echo(
+            f"Another question is using the embedded model's server; it ends {minutes:.0f} minutes after the last."
+        )

@@ -136,10 +136,10 @@ def test_ask_refuses_a_role_that_can_do_more_than_read(place: Workspace) -> None
         prepared = run_inside("prepare", "shop", cwd=place.root)
         result = place.agent("ask", QUESTION, "--db", "shop", script=ACTIVE)
     assert (prepared.returncode, prepared.stdout) == (1, "")
-    assert "agent_ro can do more than read shop: The role owns public.mine" in prepared.stderr
+    assert "shop is not safe to ask as agent_ro: The role owns public.mine" in prepared.stderr
     assert "with --print-sql it prints what a DBA runs" in prepared.stderr
     assert result.returncode == 1
-    assert "agent_ro can do more than read shop: The role owns public.mine" in result.stderr
+    assert "shop is not safe to ask as agent_ro: The role owns public.mine" in result.stderr
     assert "--unsafe-role" in result.stderr
     assert place.endpoint.requests == []
     assert place.records()[-1]["stop_reason"] == "error"
