@@ -100,7 +100,7 @@ def fitted(result: QueryResult, max_chars: int = MODEL_CHARS) -> QueryResult:
         text = model_text(fits)
     if len(text) <= max_chars:
         return fits
-    return _fewer_columns(fits, max(1, len(fits.columns) * (max_chars - 500) // len(text)))
+    return _fewer_columns(fits, max(1, len(fits.columns) * (max_chars - 1_000) // len(text)))
 
 
 def _fewer_columns(result: QueryResult, kept: int) -> QueryResult:

@@ -89,7 +89,7 @@ def test_an_unknown_database_names_the_nearest(tmp_path: Path) -> None:
         ("agent: {bundles: 5}", "1: agent.bundles: one folder"),
         ("agent: {bundles: }", "1: agent.bundles: one folder"),
         ("agent: {raw_docs: [5]}", "1: agent.raw_docs: one folder"),
-        ("a: [", "cannot be read"),
+        ("a: [", "this is not YAML"),
         ("databases: {shop: {schem: x}}", "databases.shop.schem: there is no such key; did you mean 'schema'?"),
     ],
 )
