@@ -33,7 +33,7 @@ from okf_agent.events import (
 )
 from okf_agent.knowledge import Knowledge
 from okf_agent.llm import ContextOverflow, Model, OutOfTime
-from okf_agent.messages import first_messages, submissions, tools_of, with_written_calls
+from okf_agent.messages import first_messages, submissions, tools_of, with_real_names, with_written_calls
 from okf_agent.models.arguments import ArgumentError, parse_arguments, printable
 from okf_agent.models.bounded import Cancelled
 from okf_agent.models.errors import redact
@@ -133,7 +133,7 @@ class _Loop:
             if not reply.tool_calls:
                 prose += 1
                 if prose == PROSE_REPLIES:
-                    return self.last_call("no_tool_calls")
+                    return self.last_call("no_tool_calls", "cut_off" if reply.cut else "empty" * reply.empty)
                 self.nudge(reply)
                 continue
             prose = 0
@@ -201,7 +201,9 @@ class _Loop:
         if not empty:
             self.messages.append(reply.message)
         names = ", ".join(tool.name for tool in self.tools)
-        if reply.cut:
+        if reply.unread:
+            self.tell(prompts.say("nudge_unread", tools=names))
+        elif reply.cut:
             self.tell(prompts.say("nudge_cut", max_tokens=self.model.section.max_tokens, tools=names))
         else:
             self.tell(prompts.say("nudge_empty" if empty else "nudge", tools=names))
@@ -242,10 +244,23 @@ class _Loop:
                 self.messages.append(reply.message)
             self.tell(problem)
             try:
-                check = self.check_reply(self.ask())
+                reply = self.ask()
+                check = self.check_reply(reply)
             except (UserError, ContextOverflow, OutOfTime) as error:
                 self.emit(Notice(f"there was no corrected reply: {error}"))
+        if not check.answer.sql and (reply.cut or reply.empty):
+            raise UserError(self.without_sql(reply))
         return self.finish(check)
+
+    def without_sql(self, reply: Reply) -> str:
+        """Why a reply that should hold SQL holds nothing, for a person."""
+        if reply.cut:
+            limit = self.model.section.max_tokens
+            return (
+                f"The reply was cut off at model.max_tokens ({limit}) before it held any SQL.\n"
+                "Raise model.max_tokens in config.yaml, or choose a model that thinks less."
+            )
+        return "The model's reply was empty.\nTry again, or choose another model with --model."
 
     def check_reply(self, reply: Reply) -> Check:
         """The check of the SQL in a reply; a reply without SQL says why there is none."""
@@ -267,19 +282,22 @@ class _Loop:
         """One model call, the next step, with tool calls found in its text if it made none.
 
         Raises:
-            UserError, ContextOverflow, OutOfTime: see llm.Model.complete.
+            UserError: the model refused, or a filter stopped it; and see llm.Model.complete.
+            ContextOverflow, OutOfTime: see there.
         """
         self.context.step += 1
         self.emit(StepStarted(self.context.step))
         if seconds is None:
             seconds = self.limits.max_seconds - (time.monotonic() - self.started)
         reply = self.call_model([tool.spec() for tool in offered], seconds)
-        if offered and not reply.tool_calls:
-            reply = with_written_calls(reply, offered)
+        if offered:
+            reply = with_real_names(reply, self.tools) if reply.tool_calls else with_written_calls(reply, offered)
         calls = tuple({"name": c.name, "arguments": c.arguments} for c in reply.tool_calls)
         self.emit(
             ModelReplied(self.context.step, reply.content, calls, reply.finish_reason, reply.usage, reply.reasoning)
         )
+        if reply.stopped:
+            raise UserError(reply.stopped)
         return reply
 
     def call_model(self, specs: Sequence[Message], seconds: float) -> Reply:
@@ -324,7 +342,7 @@ class _Loop:
             return "step_limit"
         if self.out_of_time():
             return "time_limit"
-        if self.tally.tokens >= self.limits.max_tokens:
+        if self.tally.tokens_known >= self.limits.max_tokens:
             return "token_limit"
         if self.tally.cost_known_usd >= self.limits.max_cost_usd:
             return "cost_limit"

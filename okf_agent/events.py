@@ -39,9 +39,10 @@ class Answer:
 class Usage:
     """What one model call took, as the provider reports it."""
 
-    input_tokens: int = 0
+    input_tokens: int | None = 0
+    """None where the provider counted none."""
     cached_tokens: int = 0
-    output_tokens: int = 0
+    output_tokens: int | None = 0
     reasoning_tokens: int = 0
     cost_usd: float | None = None
     """None where the price is unknown."""
@@ -159,7 +160,7 @@ class Shortened:
 class LimitReached:
     reason: StopReason
     why: str = ""
-    """What led to it where the reason has several causes: `repeated_calls`."""
+    """What led to it where the reason has several causes: `repeated_calls`, `cut_off`, `empty`."""
 
 
 @dataclass(frozen=True)

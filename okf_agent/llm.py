@@ -23,7 +23,7 @@ from okf_agent.events import Message
 from okf_agent.models import errors as model_errors
 from okf_agent.models.bounded import Cancelled, Timeout, bounded
 from okf_agent.models.providers import provider_of
-from okf_agent.models.reply import Reply, read_reply
+from okf_agent.models.reply import Reply, read_reply, unread_call
 
 GRACE = 0.5
 """Seconds that a call may take over its time limit."""
@@ -42,7 +42,7 @@ class OutOfTime(Exception):
 def start_import() -> None:
     """Import LiteLLM in the background, so that it is there when the first call needs it."""
     if "litellm" not in sys.modules:
-        threading.Thread(target=_litellm, name="import-litellm", daemon=True).start()
+        threading.Thread(target=litellm_module, name="import-litellm", daemon=True).start()
 
 
 class Replies(Protocol):
@@ -65,6 +65,8 @@ class Model:
         self.cancelled = cancelled or threading.Event()
         self.name = section.name
         self.provider = section.name.partition("/")[0]
+        self.limit_name = "max_tokens"
+        """The parameter that bounds a reply: some servers take another one, which they say."""
 
     def complete(
         self,
@@ -89,7 +91,7 @@ class Model:
         request = partial(self._request, messages, tools)
         if self.replies and (kept := self.replies.get(request(seconds))):
             return kept
-        _litellm(self.section.callbacks)  # before the clock starts: the import takes seconds
+        litellm_module(self.section.callbacks)  # before the clock starts: the import takes seconds
         reply, working, waiting = self._tried(request, time.monotonic() + seconds, on_wait, on_text)
         if self.replies:
             self.replies.put(request(seconds), reply)
@@ -106,27 +108,39 @@ class Model:
 
         `request` is given the seconds that are left until `end`, a time of time.monotonic.
         """
+        from okf_agent.models.wire import Heard, hearing
+
         working = waiting = 0.0
-        for attempt in range(self.section.retries + 1):
+        attempt = 0
+        while True:
             begin = time.monotonic()
+            heard = Heard()
+            hearing.set(heard)
             try:
                 response = self._call(request(end - begin), end, on_text)
-                reply = read_reply(response, self.name, self.section.prices.get(self.name))
+                reply = read_reply(response, self.name, self.section.prices.get(self.name), bytes(heard.body))
             except (OutOfTime, Cancelled):
                 raise
             except Exception as error:
                 working += time.monotonic() - begin
-                pause = self._pause(error, attempt)
+                written = model_errors.failed_call(heard)
+                if written is not None:
+                    return unread_call(written), working, waiting
+                failed = model_errors.failure(error, heard)
+                if model_errors.wants_other_limit(failed) and self.limit_name == "max_tokens":
+                    self.limit_name = "max_completion_tokens"
+                    continue
+                pause = self._pause(failed, attempt)
+                attempt += 1
                 if time.monotonic() + pause >= end:
-                    raise OutOfTime(model_errors.one_line(error)) from None
-                on_wait(pause, model_errors.one_line(error))
+                    raise OutOfTime(failed.said) from None
+                on_wait(pause, failed.said)
                 if self.cancelled.wait(pause):
                     raise Cancelled from None
                 waiting += pause
             else:
                 working += time.monotonic() - begin
                 return reply, working, waiting
-        raise AssertionError("the last attempt returns or raises")
 
     def _request(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], seconds: float
@@ -136,7 +150,7 @@ class Model:
             "model": self.name,
             "messages": list(messages),
             "temperature": self.section.temperature,
-            "max_tokens": self.section.max_tokens,
+            self.limit_name: self.section.max_tokens,
             "timeout": _timeout(self.section.timeout_s, seconds),
             "max_retries": 0,
             "drop_params": True,
@@ -162,7 +176,7 @@ class Model:
             OutOfTime: it has not come by `end` (a time of time.monotonic).
             Timeout: it, or the next piece of a stream, has not come within the section's `timeout_s`.
         """
-        litellm = _litellm()
+        litellm = litellm_module()
 
         def work(hand_on: Callable[[str], None]) -> Any:
             if not self.section.stream:
@@ -182,27 +196,33 @@ class Model:
                 raise OutOfTime("the reply was still being written") from None
             raise error
 
-    def _pause(self, error: Exception, attempt: int) -> float:
-        """Seconds to wait before the next try.
+    def _pause(self, failed: model_errors.Failure, attempt: int) -> float:
+        """Return the seconds to wait before the next try.
 
         Raises:
             UserError, ContextOverflow: another try would not help, or was the last.
         """
-        if model_errors.too_long(error):
-            raise ContextOverflow(model_errors.one_line(error)) from None
-        if attempt == self.section.retries or not model_errors.passes(error):
-            raise model_errors.explain(error, self.name, self.section.api_base) from None
-        return model_errors.retry_after(error) or self.section.retry_wait_s * 2**attempt
+        if model_errors.too_long(failed):
+            raise ContextOverflow(
+                f"The conversation does not fit the model {self.name}: {failed.said}\n"
+                "Choose a model with a larger context with --model, or give less knowledge at once with --knowledge."
+            ) from None
+        if attempt == self.section.retries or not model_errors.passes(failed):
+            raise model_errors.explain(failed, self.name, self.section.api_base) from None
+        return model_errors.retry_after(failed.error) or self.section.retry_wait_s * 2**attempt
 
 
-def _litellm(callbacks: Sequence[str] = ()) -> Any:
+def litellm_module(callbacks: Sequence[str] = ()) -> Any:
     """The module, quiet, and with its own list of prices."""
+    from okf_agent.models import wire
+
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm: Any = importlib.import_module("litellm")
     litellm.suppress_debug_info = True
     logging.getLogger("LiteLLM").setLevel(logging.ERROR)
     # Reading a stream makes pydantic complain of LiteLLM's types.
     warnings.filterwarnings("ignore", category=UserWarning, module=r"pydantic\.")
+    wire.install(litellm)
     for name in callbacks:
         if name not in litellm.callbacks:
             litellm.callbacks.append(name)

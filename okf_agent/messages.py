@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from okf_agent import prompts
@@ -17,6 +18,9 @@ from okf_agent.models.written_sql import sql_in_text
 from okf_agent.prompts import framing
 from okf_agent.run import Question
 from okf_agent.tools import Tool, run_sql, submit_answer
+
+DECORATION = re.compile(r"(?:\(\)|:\d+)+$")
+"""What models and their servers put behind the name of a tool."""
 
 
 def tools_of(knowledge: Knowledge, max_rows: int) -> tuple[Tool, ...]:
@@ -45,6 +49,32 @@ def first_messages(question: Question, knowledge: Knowledge, *, has_content: boo
         *question.conversation,
         {"role": "user", "content": printable(framing.unmarked(text))},
     ]
+
+
+def with_real_names(reply: Reply, offered: Sequence[Tool]) -> Reply:
+    """The reply with calls of `functions.run_sql`, `run_sql<|channel|>commentary` and the like named as the tool is."""
+    names = {tool.name: tool.name for tool in offered}
+    calls = tuple(replace(call, name=real_name(call.name, names)) for call in reply.tool_calls)
+    if calls == reply.tool_calls:
+        return reply
+    sent = [
+        {**message, "function": {**message["function"], "name": call.name}} if call.name in names else message
+        for call, message in zip(calls, reply.message["tool_calls"], strict=True)
+    ]
+    return replace(reply, tool_calls=calls, message={**reply.message, "tool_calls": sent})
+
+
+def real_name(name: str, names: Collection[str]) -> str:
+    """The one of `names` that a model's name certainly means, else the name as it is.
+
+    Marks of a chat template behind it, a namespace before it, a number or brackets, letter case and `-` say nothing.
+
+    >>> [real_name(n, ["run_sql"]) for n in ("functions.run_sql:0", "run_sql<|channel|>commentary", "Run-SQL()", "sql")]
+    ['run_sql', 'run_sql', 'run_sql', 'sql']
+    """
+    bare = DECORATION.sub("", name.partition("<|")[0].strip())
+    found = re.split(r"[./:]|__", bare)[-1].replace("-", "_").casefold()
+    return found if found in names else name
 
 
 def with_written_calls(reply: Reply, offered: Sequence[Tool]) -> Reply:

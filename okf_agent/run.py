@@ -47,6 +47,11 @@ class Question:
     """Messages between the instructions and this question: earlier questions, their SQL, their first rows."""
 
 
+def added(*counts: int | None) -> int | None:
+    """The sum of counts; None where one of them is unknown."""
+    return None if None in counts else sum(c for c in counts if c is not None)
+
+
 @dataclass
 class Tally:
     """Everything counted over a run's events; the field names are those of the record."""
@@ -59,9 +64,10 @@ class Tally:
     failed_reads: int = 0
     tool_calls: dict[str, int] = field(default_factory=dict)
     files_opened: list[str] = field(default_factory=list)
-    input_tokens: int = 0
+    input_tokens: int | None = 0
+    """None, as `output_tokens`, once the provider did not count a call."""
     cached_tokens: int = 0
-    output_tokens: int = 0
+    output_tokens: int | None = 0
     reasoning_tokens: int = 0
     cost_usd: float | None = 0.0
     cost_known_usd: float = 0.0
@@ -73,10 +79,14 @@ class Tally:
     ungrounded_numbers: list[str] = field(default_factory=list)
     answer: Answer | None = None
 
+    def __post_init__(self) -> None:
+        self.tokens_known = 0
+        """Input and output together, as far as they were counted; reasoning is part of the output."""
+
     @property
-    def tokens(self) -> int:
-        """Input and output together; reasoning is part of the output."""
-        return self.input_tokens + self.output_tokens
+    def tokens(self) -> int | None:
+        """Input and output together; None where some of them were not counted."""
+        return added(self.input_tokens, self.output_tokens)
 
     def add(self, event: Event) -> None:
         """Count one event."""
@@ -101,9 +111,10 @@ class Tally:
     def _add_usage(self, usage: Usage) -> None:
         self.llm_calls += 1
         self.cached_calls += usage.cached
-        self.input_tokens += usage.input_tokens
+        self.tokens_known += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        self.input_tokens = added(self.input_tokens, usage.input_tokens)
         self.cached_tokens += usage.cached_tokens
-        self.output_tokens += usage.output_tokens
+        self.output_tokens = added(self.output_tokens, usage.output_tokens)
         self.reasoning_tokens += usage.reasoning_tokens
         self.model_seconds += usage.seconds
         self.rate_limit_wait_seconds += usage.wait_seconds

@@ -20,6 +20,7 @@ from okf_agent.evaluation.statistics import (
     wilson,
 )
 from okf_agent.evaluation.store import Evaluation, cell_of
+from okf_agent.records.runs import tokens
 
 UNKNOWN_MISS = Miss("not classified", "")
 
@@ -59,8 +60,8 @@ class Scored:
         return value if isinstance(value, bool) else None
 
     @property
-    def tokens(self) -> int:
-        return int(self.run.get("input_tokens") or 0) + int(self.run.get("output_tokens") or 0)
+    def tokens(self) -> int | None:
+        return tokens(self.run)
 
 
 @dataclass(frozen=True)

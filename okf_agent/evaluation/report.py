@@ -143,7 +143,8 @@ def _pages(evaluation: Evaluation, cells: Sequence[CellFigures]) -> tuple[list[T
     for run in sorted(runs, key=lambda run: run.repeat):
         steps = steps_of(evaluation.steps(str(run.run["run_id"])))
         for step in steps:
-            tokens[run.cell][step.number].append(step.input_tokens)
+            if step.input_tokens is not None:
+                tokens[run.cell][step.number].append(step.input_tokens)
         grouped[run.task_id][run.cell].append(RunPage(run, shortened(steps, most)))
     order = {str(task): i for i, task in enumerate(evaluation.facts.get("tasks", ()))}
     pages = [_page(task, found) for task, found in grouped.items()]

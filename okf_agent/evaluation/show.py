@@ -64,7 +64,7 @@ def _verdict(run: Scored) -> Iterator[str]:
 
 def _steps(evaluation: Evaluation, run: Scored) -> Iterator[str]:
     for step in shortened(steps_of(evaluation.steps(str(run.run["run_id"]))), MOST_CHARS):
-        yield f"  step {step.number}: {step.input_tokens:,} tokens in, {step.output_tokens:,} out"
+        yield f"  step {step.number}: {number(step.input_tokens)} tokens in, {number(step.output_tokens)} out"
         for part in step.parts:
             left = f"\n… {part.cut:,} characters more" if part.cut else ""
             yield _block(f"{part.label}{' (failed)' if part.failed else ''}:\n{indent(part.text + left, '  ')}", "    ")

@@ -29,14 +29,15 @@ class Step:
     """One model call and what came of it."""
 
     number: int
-    input_tokens: int
-    output_tokens: int
+    input_tokens: int | None
+    """None, as `output_tokens`, where the provider did not count."""
+    output_tokens: int | None
     parts: tuple[Part, ...]
 
 
 def steps_of(events: Iterable[Mapping[str, Any]]) -> list[Step]:
     """The steps in a run's events, whole. The instructions are left out: they are the same in every run of a cell."""
-    usage: dict[int, tuple[int, int]] = {}
+    usage: dict[int, tuple[int | None, int | None]] = {}
     parts: dict[int, list[Part]] = {}
     for event in events:
         number = event.get("step")
@@ -46,7 +47,7 @@ def steps_of(events: Iterable[Mapping[str, Any]]) -> list[Step]:
         match event.get("event"):
             case "ModelReplied":
                 used = event.get("usage") or {}
-                usage[number] = (int(used.get("input_tokens") or 0), int(used.get("output_tokens") or 0))
+                usage[number] = (used.get("input_tokens", 0), used.get("output_tokens", 0))
                 found += _reply(event)
             case "ModelFailed":
                 found.append(Part("model call failed", str(event.get("error", "")), failed=True))

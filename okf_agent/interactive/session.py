@@ -313,6 +313,10 @@ def _sum(outcomes: Sequence[Outcome]) -> str:
     known = sum(tally.cost_known_usd for tally in tallies)
     unknown = sum(tally.cost_usd is None for tally in tallies)
     cost = dollars(known) + (f" and {count(unknown, 'run')} of unknown cost" if unknown else "")
-    tokens = f"{sum(t.input_tokens for t in tallies):,} tokens in, {sum(t.output_tokens for t in tallies):,} out"
+    tokens = (
+        f"{sum(t.input_tokens or 0 for t in tallies):,} tokens in, {sum(t.output_tokens or 0 for t in tallies):,} out"
+    )
+    uncounted = sum(tally.tokens is None for tally in tallies)
+    tokens += f" and {count(uncounted, 'run')} of unknown tokens" if uncounted else ""
     calls = count(sum(t.llm_calls for t in tallies), "model call")
     return f"{count(len(outcomes), 'run')}, {calls}, {tokens}, {cost}"

@@ -31,8 +31,11 @@ def main(arguments: list[str] | None = None) -> int:
     good = calls_the_tool(reply)
     cost = "unknown" if reply.usage.cost_usd is None else f"${reply.usage.cost_usd:.6f}"
     print(f"{section.name}: {'calls tools' if good else 'answered, but did not call the tool it was asked to call'}")
+    if reply.stopped:
+        print(reply.stopped)
+    sent, written = ("unknown" if c is None else c for c in (reply.usage.input_tokens, reply.usage.output_tokens))
     print(
-        f"{reply.usage.input_tokens} tokens in ({reply.usage.cached_tokens} cached), {reply.usage.output_tokens} out, "
+        f"{sent} tokens in ({reply.usage.cached_tokens} cached), {written} out, "
         f"cost {cost}, {reply.usage.seconds:.1f} s"
     )
     return 0 if good else 1

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from okf_compiler.console import without_passwords
 from okf_compiler.errors import UserError
 
 
@@ -59,36 +60,77 @@ def provider_of(model: str) -> Provider | None:
 def choose_model(
     asked: str | None, configured: str, api_base: str | None, env: Mapping[str, str] = os.environ
 ) -> ModelChoice:
-    """The model to use: the one asked for by name, else the configured one, else the embedded one.
+    """Return the model to use: the one asked for by name, else the configured one, else the embedded one.
 
     Only a configured model that nobody asked for, in an environment without a key of any provider, gives way to
     the embedded model.
 
     Raises:
-        UserError: the model's key is missing; names its variable.
+        UserError: no provider has this model, its key or address is missing, or the address has no scheme.
     """
     name = asked or configured
-    provider = provider_of(name)
-    if provider is None or api_base:
+    if name == LOCAL:
         return ModelChoice(name)
-    if provider.key is None or env.get(provider.key):
-        unset = [variable for variable in provider.address if not env.get(variable)]
-        if unset:
-            raise UserError(
-                f"{' and '.join(unset)} must say where {name} is.\n"
-                f"Add it to .env (see .env.example and PROVIDERS.md), or set model.api_base in config.yaml.",
-                status=2,
-            )
+    provider = provider_of(name) or _found_by_litellm(name)
+    _check_addresses(provider, api_base, env)
+    if api_base or provider is None:
         return ModelChoice(name)
-    if asked is None and not any(p.key and env.get(p.key) for p in PROVIDERS):
+    missing = provider.key is not None and not env.get(provider.key)
+    if missing and asked is None and not any(p.key and env.get(p.key) for p in PROVIDERS):
         return ModelChoice(
             LOCAL,
             f"No model key is set, so the small embedded model answers; it is often wrong. "
             f"For {name}, put {provider.key} into .env (see PROVIDERS.md).",
         )
-    raise UserError(
-        f"{provider.key} is not set, and {name} needs it.\n"
-        "Add it to .env (.env.example shows how, PROVIDERS.md where to get it), choose another model with --model,\n"
-        "or set model.api_base for a server of your own, which needs none.",
-        status=2,
-    )
+    if missing:
+        raise UserError(
+            f"{provider.key} is not set, and {name} needs it.\n"
+            "Add it to .env (.env.example shows how, PROVIDERS.md where to get it), choose another model with\n"
+            "--model, or set model.api_base for a server of your own, which needs none.",
+            status=2,
+        )
+    unset = [variable for variable in provider.address if not env.get(variable)]
+    if unset:
+        raise UserError(
+            f"{' and '.join(unset)} must say where {name} is.\n"
+            f"Add it to .env (see .env.example and PROVIDERS.md), or set model.api_base in config.yaml.",
+            status=2,
+        )
+    return ModelChoice(name)
+
+
+def _check_addresses(provider: Provider | None, api_base: str | None, env: Mapping[str, str]) -> None:
+    """Raise where an address has no scheme: nobody can call it."""
+    named = {"model.api_base in config.yaml": api_base}
+    if provider and not api_base:
+        variables = (*provider.address, f"{provider.prefix.upper()}_API_BASE", f"{provider.prefix.upper()}_BASE_URL")
+        named |= {variable: env.get(variable) for variable in variables if variable.endswith(("_BASE", "_URL"))}
+    for where, address in named.items():
+        if address and not address.lower().startswith(("http://", "https://")):
+            raise UserError(
+                f"{where} is {without_passwords(address)}, which is no address of a server.\n"
+                f"Write the scheme before it, for example http://{without_passwords(address)}",
+                status=2,
+            )
+
+
+def _found_by_litellm(model: str) -> Provider | None:
+    """Return the provider of a name that the list above does not have, as LiteLLM tells it; its import takes seconds.
+
+    None for one of LiteLLM's many others, whose keys have more names than one: their first call says what is missing.
+
+    Raises:
+        UserError: LiteLLM does not know the provider either.
+    """
+    from okf_agent.llm import litellm_module
+
+    try:
+        _, prefix, *_ = litellm_module().get_llm_provider(model)
+    except Exception:
+        near = "" if "/" in model else f" If it is OpenAI's, write openai/{model}."
+        raise UserError(
+            f"No provider is known for the model {model}.\n"
+            f"Write it as provider/model, for example openai/gpt-5-mini; PROVIDERS.md lists providers.{near}",
+            status=2,
+        ) from None
+    return provider_of(f"{prefix}/")

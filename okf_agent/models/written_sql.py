@@ -25,8 +25,6 @@ START = re.compile(r"^[ \t(]*(?i:select|with)\b|\b(?:SELECT|WITH)\b", re.MULTILI
 """Where a query without a block may begin: a line, or a word in capitals."""
 MOST_STARTS = 20
 """Places where a query may begin that are looked at."""
-THOUGHT_END = re.compile(r"</think(?:ing)?>")
-THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|\A.*</think(?:ing)?>", re.DOTALL)
 PARAGRAPH = re.compile(r"(?<=\S)[^\S\n]*+\n[^\S\n]*+\n\s*+(?P<word>[A-Za-z]+)")
 CLAUSES = _words(
     """SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET FETCH WINDOW UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL INNER
@@ -53,19 +51,12 @@ def sql_in_text(text: str) -> str:
     >>> sql_in_text("The query: SELECT 1;\\nIt gives one."), sql_in_text("With these tables, no SELECT can tell.")
     ('SELECT 1;', '')
     """
-    plain = _without_thoughts(text.replace("\r\n", "\n").replace("\r", "\n"))
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
     blocks = [(bool(SQL_LANGUAGE.match(m["language"])), m["text"].strip()) for m in BLOCK.finditer(plain)]
     if filled := [block for block in blocks if block[1]]:
         return next((sql for is_sql, sql in reversed(filled) if is_sql), filled[-1][1])
     inline = [m[2].strip() for m in INLINE.finditer(plain) if _is_query(m[2])]
     return inline[-1] if inline else next(_bare(plain), "")
-
-
-def _without_thoughts(text: str) -> str:
-    """The text without what stands in <think>, and without the end of a thought whose beginning is missing."""
-    ends = [end.end() for end in THOUGHT_END.finditer(text)]
-    last = ends[-1] if ends else 0  # behind it no thought ends, and looking for the end takes long
-    return THOUGHT.sub("", text[:last]) + text[last:]
 
 
 def _bare(text: str) -> Iterator[str]:

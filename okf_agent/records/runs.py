@@ -198,14 +198,16 @@ def succeeded(record: Record) -> bool:
     return run.succeeded(record["stop_reason"], str(answer.get("checked")) if isinstance(answer, dict) else None)
 
 
-def number(record: Record, name: str) -> float:
+def number(record: Mapping[str, Any], name: str) -> float:
     """A figure of a record; 0 where it is missing or no number."""
     value = record.get(name)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
 
 
-def tokens(record: Record) -> int:
-    return int(number(record, "input_tokens") + number(record, "output_tokens"))
+def tokens(record: Mapping[str, Any]) -> int | None:
+    """Tokens in and out of a record; None where its provider did not count them all."""
+    counts = (record.get("input_tokens", 0), record.get("output_tokens", 0))
+    return None if None in counts else int(number(record, "input_tokens") + number(record, "output_tokens"))
 
 
 def compare(a: Record, b: Record, rows_a: Rows | None, rows_b: Rows | None) -> Comparison:
@@ -279,6 +281,7 @@ def _figures(
     mode: str, model: str, group: Sequence[Record], feedback: Mapping[str, Sequence[Feedback]]
 ) -> dict[str, Any]:
     costs = [number(record, "cost_usd") for record in group if record.get("cost_usd") is not None]
+    counted = [took for record in group if (took := tokens(record)) is not None]
     verdicts = Counter(said[-1].verdict for record in group if (said := feedback.get(record["run_id"])))
     return {
         "mode": mode,
@@ -286,7 +289,7 @@ def _figures(
         "runs": len(group),
         "success": sum(map(succeeded, group)) if model else None,
         "steps": median(number(record, "llm_calls") for record in group),
-        "tokens": median(map(tokens, group)),
+        "tokens": median(counted) if counted else None,
         "cost_usd": median(costs) if costs else None,
         "cost_unknown": len(group) - len(costs),
         "seconds": round(median(number(record, "seconds") for record in group), 3),

@@ -45,11 +45,16 @@ def taken(record: Record) -> str:
     return " · ".join(
         [
             count(int(number(record, "llm_calls")), "model call"),
-            f"{tokens(record):,} tokens",
+            f"{figure(tokens(record))} tokens",
             dollars(record.get("cost_usd")),
             f"{number(record, 'seconds'):.1f} s",
         ]
     )
+
+
+def figure(count: Any) -> str:
+    """A count as it is shown; a provider may not have counted."""
+    return f"{count:,}" if isinstance(count, int | float) else "unknown"
 
 
 def step_lines(event: Mapping[str, Any], whole: bool) -> Iterator[Text]:
@@ -61,7 +66,8 @@ def step_lines(event: Mapping[str, Any], whole: bool) -> Iterator[Text]:
                 yield from _said(f"     {message.get('role', '')}", str(message.get("content") or ""), whole, "dim")
         case "ModelReplied":
             usage = event.get("usage") or {}
-            facts = f"{usage.get('input_tokens', 0):,} + {usage.get('output_tokens', 0):,} tokens"
+            sent, written = (figure(usage.get(name, 0)) for name in ("input_tokens", "output_tokens"))
+            facts = f"{sent} + {written} tokens"
             cached = f", {usage['cached_tokens']:,} cached" if usage.get("cached_tokens") else ""
             seconds = usage.get("seconds", 0.0)
             yield Text(
@@ -175,7 +181,8 @@ def _of_answer(record: Record, name: str) -> str:
 
 def _tokens(record: Record) -> str:
     cached = f", {number(record, 'cached_tokens'):,} cached" if number(record, "cached_tokens") else ""
-    return f"{number(record, 'input_tokens'):,} in{cached}, {number(record, 'output_tokens'):,} out"
+    sent, written = (figure(record.get(name, 0)) for name in ("input_tokens", "output_tokens"))
+    return f"{sent} in{cached}, {written} out"
 
 
 def _rows_view(found: Comparison, names: tuple[str, str]) -> Iterator[Text]:

@@ -28,10 +28,13 @@ ENDS = {
     "time_limit": "its time was over (agent.max_seconds)",
     "token_limit": "it used all its tokens (agent.max_tokens)",
     "cost_limit": "it reached its cost limit (agent.max_cost_usd)",
-    "no_tool_calls": "the model went on talking, or in circles, instead of handing in an answer",
+    "no_tool_calls": "the model went on talking instead of handing in an answer",
+    "repeated_calls": "the model repeated its calls instead of handing in an answer",
+    "cut_off": "the model's replies were cut off at model.max_tokens; raise it in config.yaml",
+    "empty": "the model's replies were empty",
     "interrupted": "it was interrupted",
 }
-"""Why a run ended without a submitted answer."""
+"""Why a run ended without a submitted answer, by its stop reason, or by what led to it."""
 CHECKS = {
     "error": "The query does not run.",
     "no_rows": "The query gives no rows.",
@@ -53,13 +56,18 @@ def grounds_of(asked: Asked, outcome: Outcome, workspace: Workspace) -> Grounds:
         return Grounds()
 
 
+def ended(run: Run) -> str:
+    """Why a run ended without a submitted answer."""
+    return next((ENDS[why] for why in (*run.tally.limits_hit[-1:], run.stop_reason) if why in ENDS), run.stop_reason)
+
+
 def show(run: Run, found: Grounds, chart_wanted: bool | None, out: Console, max_rows: int) -> Iterator[RenderableType]:
     """The parts of an answer in the order they are read. `chart_wanted`: None where it helps, else always or never."""
     answer = run.answer
     assert answer is not None
     yield Text()
     if run.stop_reason in ENDS:
-        yield Text(f"The best answer so far; the run was stopped: {ENDS[run.stop_reason]}.", "magenta")
+        yield Text(f"The best answer so far; the run was stopped: {ended(run)}.", "magenta")
     yield inert_text(answer.answer, "bold")
     if found.rules:
         yield Text("\nRests on" if found.read else "\nRules that the question names", "dim")

@@ -7,7 +7,7 @@ from rich.console import Group
 from okf_agent.ask import Asked, Outcome, Workspace, ask
 from okf_agent.cell import Cell
 from okf_agent.results import answers, terminal
-from okf_agent.results.answers import ENDS
+from okf_agent.results.answers import ended
 from okf_compiler.terminal import Console
 
 
@@ -53,7 +53,7 @@ def close(outcome: Outcome, cell: Cell, err: Console, *, quiet: bool = False) ->
     if outcome.run.stop_reason == "error":
         err.say(outcome.run.error, "red")
     elif outcome.run.answer is None:
-        err.say(f"There is no answer: {ENDS.get(outcome.run.stop_reason, outcome.run.stop_reason)}.", "magenta")
+        err.say(f"There is no answer: {ended(outcome.run)}.", "magenta")
     if not quiet:
         err.say(terminal.summary(outcome, cell.model), "dim")
     if outcome.unrecorded:

@@ -75,8 +75,8 @@ class Progress:
                 self.say(text)
             case Shortened(results=results):
                 self.say(f"{count(results, 'older tool result')} shortened, for the conversation to fit the model.")
-            case LimitReached(reason=reason):
-                self.say(f"Stopping: {ENDS.get(reason, reason)}. Asking for the best answer so far.")
+            case LimitReached(reason=reason, why=why):
+                self.say(f"Stopping: {ENDS.get(why or reason, reason)}. Asking for the best answer so far.")
 
     def wait(self, doing: str) -> None:
         """Say that something goes on, until the next thing does."""
@@ -171,7 +171,7 @@ def summary(outcome: Outcome, model: str) -> str:
         [
             inert(model),
             count(tally.llm_calls, "model call"),
-            f"{tally.input_tokens + tally.output_tokens:,} tokens",
+            "unknown tokens" if tally.tokens is None else f"{tally.tokens:,} tokens",
             dollars(tally.cost_usd),
             count(tally.sql_errors, "SQL error"),
             f"{run.seconds:.1f} s",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,12 +18,14 @@ from support.endpoint import Endpoint, Scripted, calls, error, reply, submit, te
 from okf_agent import agent
 from okf_agent.config import ModelSection, Price
 from okf_agent.engines import Server
-from okf_agent.events import Event, Notice, ToolFinished, ToolStarted
+from okf_agent.events import Event, Instructions, Notice, ToolFinished, ToolStarted
 from okf_agent.knowledge import Knowledge, Sources, prepare
 from okf_agent.llm import Model
+from okf_agent.results.answers import ENDS, ended
 from okf_agent.run import Limits, Question, Run
 from okf_agent.sql.database import Database
 from okf_agent.tools import Context
+from okf_compiler.inert import ACTIVE
 from okf_compiler.settings import DatabaseSection
 
 ASKED = "How many hubs are there?"
@@ -404,7 +407,6 @@ def test_sql_that_fails_gets_one_repair_round(ask: Asker, first: str, second: st
         ("```sql\nSELECT max(used) FROM hubs WHERE id > 9\n```", "a single NULL"),
         ("```sql\nSELECT id FROM hubs WHERE id != NULL\n```", "compares with NULL by an operator, which is never true"),
         ("I would count the hubs.", "no ```sql block"),
-        ("", "no ```sql block"),
     ],
 )
 def test_a_reply_goes_back_with_the_fact(ask: Asker, reply: str, fact: str) -> None:
@@ -461,3 +463,151 @@ def test_a_reply_without_sql_declines_when_it_is_said_twice(ask: Asker) -> None:
     assert run.tally.llm_calls == 2
     assert run.stop_reason == "declined" and run.answer is not None
     assert run.answer.answer == "The data has no prices."
+
+
+@pytest.mark.parametrize(
+    ("empty", "said"),
+    [
+        (text(""), "reply was empty"),
+        (reply(None), "reply was empty"),
+        (text("<think>SELECT 9 FROM hubs</think>"), "reply was empty"),
+        (text("", finish_reason="length"), r"cut off at model.max_tokens \(77\)"),
+        (text("Let me see. The hubs are", finish_reason="length"), r"cut off at model.max_tokens \(77\)"),
+    ],
+)
+def test_a_single_reply_without_anything_is_no_refusal_to_answer(ask: Asker, empty: Scripted, said: str) -> None:
+    ask.knowledge = PACK
+    ask.section |= {"max_tokens": 77}
+    with Endpoint([empty, empty]) as endpoint:
+        run = ask(endpoint)
+    assert (run.stop_reason, run.answer) == ("error", None) and re.search(said, run.error)
+    with Endpoint([empty, text(f"```sql\n{COUNT}\n```")]) as endpoint:
+        run = ask(endpoint)
+    assert run.answer is not None and run.answer.sql == COUNT
+
+
+@pytest.mark.parametrize(
+    ("prose", "why"),
+    [(text("Hm", finish_reason="length"), "cut_off"), (text(""), "empty"), (text("Hm"), "no_tool_calls")],
+)
+def test_what_kept_a_model_from_calling_tools_is_named(ask: Asker, prose: Scripted, why: str) -> None:
+    with Endpoint([prose] * 4) as endpoint:
+        run = ask(endpoint)
+    assert (run.stop_reason, run.tally.limits_hit) == ("no_tool_calls", [why]) and ENDS[why] == ended(run)
+    assert ("max_tokens" in ended(run)) == (why == "cut_off")
+
+
+@pytest.mark.parametrize(
+    ("stopped", "said"),
+    [
+        (reply(None, finish_reason="content_filter"), "content filter stopped the reply"),
+        (reply(None, refusal="I cannot help with that."), "The model refused: I cannot help with that."),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("mode", ["bundle", "pack"])
+def test_a_refusal_ends_the_run_with_its_words(
+    ask: Asker, stopped: Scripted, said: str, stream: bool, mode: str
+) -> None:
+    ask.section |= {"stream": stream}
+    ask.knowledge = PACK if mode == "pack" else None
+    with Endpoint([stopped]) as endpoint:
+        run = ask(endpoint)
+    assert (run.stop_reason, run.tally.llm_calls) == ("error", 1) and said in run.error
+    assert run.tally.input_tokens == 100, "it was paid"
+
+
+THOUGHT_CALL = '{"name": "submit_answer", "arguments": {"sql": "SELECT 207", "answer": "207"}}'
+
+
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        f"Maybe I should hand in {THOUGHT_CALL} but no…</think>I will read the rule first.",
+        f"<think>Maybe {THOUGHT_CALL}",
+        f"<think>Maybe {THOUGHT_CALL}</think>I will read the rule first.",
+        f"[THINK]Maybe {THOUGHT_CALL}[/THINK]I will read the rule first.",
+        f"a</think>b {THOUGHT_CALL}</think>I will read the rule first.",
+    ],
+)
+def test_what_a_model_only_thought_is_no_call(ask: Asker, thinking: str) -> None:
+    with Endpoint([text(thinking), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.answer is not None and run.answer.sql == COUNT and run.tally.llm_calls == 2
+    assert "207" not in json.dumps(endpoint.requests[-1]["messages"])
+
+
+def test_a_call_behind_a_thought_is_made(ask: Asker) -> None:
+    call = json.dumps({"name": "submit_answer", "arguments": {"sql": COUNT, "answer": "There are 4 hubs."}})
+    with Endpoint([text(f"SELECT 9?</think><tool_call>{call}</tool_call>")]) as endpoint:
+        run = ask(endpoint)
+    assert run.answer is not None and run.answer.sql == COUNT
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["run_sql<|channel|>commentary", "functions.run_sql", "functions.run_sql:0", "default_api:run_sql", "Run-SQL()"],
+)
+def test_a_tool_by_another_name_is_the_tool_where_that_is_certain(ask: Asker, name: str) -> None:
+    with Endpoint([calls((name, {"sql": COUNT})), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.tally.tool_calls == {"run_sql": 1, "submit_answer": 1} and run.tally.sql_attempts == 1
+    (sent,) = endpoint.requests[1]["messages"][-2]["tool_calls"]
+    assert sent["function"]["name"] == "run_sql"
+
+
+@pytest.mark.parametrize(
+    "name", ["sql_run", "run_sql2", "\x1b]52;c;aGk=\x07\x1b[2J", "run sql; x", "x" * 100, "r\u202eun"]
+)
+def test_a_tool_that_is_none_is_an_error_that_moves_no_terminal(ask: Asker, name: str) -> None:
+    with Endpoint([calls((name, '{"a\x1b[2J": "\x9b31m"}'), finish_reason="\x1b[2Jstop"), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.succeeded and run.tally.sql_attempts == 0
+    assert not ACTIVE.search("".join(map(str, [e for e in ask.events if not isinstance(e, Instructions)])))
+    (sent,) = endpoint.requests[1]["messages"][-2]["tool_calls"]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", sent["function"]["name"]), "providers take no other"
+
+
+GROQ = Scripted(
+    {
+        "error": {
+            "message": "Failed to call a function. Please adjust your prompt.",
+            "type": "invalid_request_error",
+            "code": "tool_use_failed",
+            "failed_generation": "I will run a query with <function",
+        }
+    },
+    400,
+)
+
+
+def test_a_call_that_its_server_could_not_read_is_a_failed_call(ask: Asker) -> None:
+    with Endpoint([GROQ, GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.succeeded and run.tally.llm_calls == 2 and run.tally.tokens is None
+    assert "could not be read" in last(endpoint)["content"]
+
+
+def test_a_call_that_its_server_could_not_read_and_we_can_is_made(ask: Asker) -> None:
+    body = json.loads(json.dumps(GROQ.body))
+    body["error"]["failed_generation"] = json.dumps(
+        {"name": "submit_answer", "arguments": {"sql": COUNT, "answer": "4"}}
+    )
+    with Endpoint([Scripted(body, 400)]) as endpoint:
+        run = ask(endpoint)
+    assert run.answer is not None and run.answer.sql == COUNT
+
+
+def test_a_malformed_call_gets_a_word_of_its_own(ask: Asker) -> None:
+    with Endpoint([text("", finish_reason="malformed_function_call"), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert run.succeeded and "could not be read" in last(endpoint)["content"]
+
+
+def test_tokens_that_nobody_counted_are_unknown(ask: Asker) -> None:
+    body = GOOD.body
+    assert isinstance(body, dict)
+    with Endpoint([calls(("run_sql", {"sql": COUNT})), Scripted({k: v for k, v in body.items() if k != "usage"})]) as e:
+        run = ask(e)
+    assert (run.tally.tokens, run.tally.input_tokens, run.tally.output_tokens) == (None, None, None)
+    assert run.tally.tokens_known == 110, "the limit still counts what is known"

@@ -134,7 +134,15 @@ def test_reported_usage_may_be_missing() -> None:
     body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}]}
     with Endpoint([Scripted({"id": "1", "object": "chat.completion", "created": 1, "model": "m", **body})]) as e:
         found = model(e).complete(ASK)
-    assert (found.content, found.usage.input_tokens, found.usage.cost_usd) == ("x", 0, None)
+    assert (found.content, found.usage.input_tokens, found.usage.cost_usd) == ("x", None, None)
+
+
+def test_a_stream_without_counts_has_none_made_up() -> None:
+    body = text('x "usage": {').body
+    assert isinstance(body, dict)
+    with Endpoint([Scripted({**body, "usage": None})]) as endpoint:
+        found = model(endpoint, stream=True).complete(ASK).usage
+    assert (found.input_tokens, found.output_tokens, found.cost_usd) == (None, None, None)
 
 
 @pytest.mark.parametrize("arguments", ['{"sql": "SELECT 1"', "not json", None, "", "[]", "null", '"str"'])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from okf_agent.llm import _litellm
+from okf_agent.llm import litellm_module
 from okf_agent.models.providers import LOCAL, PROVIDERS, Provider, choose_model, provider_of
 from okf_compiler.errors import UserError
 
@@ -21,7 +21,8 @@ NIM = "nvidia_nim/nvidia/nemotron-3-super-120b-a12b"
         ("openai/gpt-5-mini", NIM, None, {"OPENAI_API_KEY": "k"}, "openai/gpt-5-mini"),
         ("ollama_chat/qwen3:8b", NIM, None, {}, "ollama_chat/qwen3:8b"),
         ("openai/mine", NIM, "http://127.0.0.1:1", {}, "openai/mine"),
-        ("unheard_of/model", NIM, None, {}, "unheard_of/model"),
+        ("gpt-4o", NIM, None, {"OPENAI_API_KEY": "k"}, "gpt-4o"),
+        ("deepseek/deepseek-chat", NIM, None, {}, "deepseek/deepseek-chat"),
         (LOCAL, NIM, None, {}, LOCAL),
     ],
 )
@@ -35,7 +36,12 @@ def test_which_model_answers(
 
 @pytest.mark.parametrize(
     ("asked", "env", "named"),
-    [(NIM, {}, "NVIDIA_NIM_API_KEY"), (None, {"GROQ_API_KEY": "k"}, "NVIDIA_NIM_API_KEY")],
+    [
+        (NIM, {}, "NVIDIA_NIM_API_KEY"),
+        ("gpt-4o", {}, "OPENAI_API_KEY"),
+        ("claude-sonnet-4-5", {"OPENAI_API_KEY": "k"}, "ANTHROPIC_API_KEY"),
+        (None, {"GROQ_API_KEY": "k"}, "NVIDIA_NIM_API_KEY"),
+    ],
 )
 def test_a_missing_key_is_named(asked: str | None, env: dict[str, str], named: str) -> None:
     with pytest.raises(UserError, match=f"{named} is not set.*\n.*env.example"):
@@ -46,7 +52,7 @@ def test_a_missing_key_is_named(asked: str | None, env: dict[str, str], named: s
     ("name", "env", "said"),
     [
         ("azure/mine", {"AZURE_API_KEY": "k"}, "AZURE_API_BASE and AZURE_API_VERSION must say where"),
-        ("azure/mine", {"AZURE_API_KEY": "k", "AZURE_API_BASE": "b"}, "AZURE_API_VERSION must say where"),
+        ("azure/mine", {"AZURE_API_KEY": "k", "AZURE_API_BASE": "https://b"}, "AZURE_API_VERSION must say where"),
         ("hosted_vllm/mine", {}, "HOSTED_VLLM_API_BASE must say where"),
     ],
 )
@@ -55,13 +61,35 @@ def test_an_address_that_nobody_can_guess_is_asked_for(name: str, env: dict[str,
         choose_model(name, NIM, None, env)
     provider = provider_of(name)
     assert provider is not None
-    known = env | dict.fromkeys(provider.address, "there")
+    known = env | dict.fromkeys(provider.address, "https://there")
     assert choose_model(name, NIM, None, known).name == choose_model(name, NIM, "http://x", env).name == name
+
+
+@pytest.mark.parametrize("name", ["no-such-model", "unheard_of/model"])
+@pytest.mark.parametrize("api_base", [None, "http://127.0.0.1:1"])
+def test_an_unknown_provider_is_refused(name: str, api_base: str | None) -> None:
+    with pytest.raises(UserError, match=rf"No provider is known for the model {name}\.\nWrite it as provider/model"):
+        choose_model(name, NIM, api_base, {})
+
+
+@pytest.mark.parametrize(
+    ("api_base", "env", "named"),
+    [
+        ("localhost:18321/v1", {}, "model.api_base in config.yaml is localhost:18321/v1"),
+        ("127.0.0.1:1", {}, "for example http://127.0.0.1:1"),
+        ("ftp://x", {}, "model.api_base"),
+        (None, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "gateway/v1"}, "OPENAI_BASE_URL is gateway/v1"),
+        (None, {"OPENAI_API_KEY": "k", "OPENAI_API_BASE": "gateway/v1"}, "OPENAI_API_BASE is gateway/v1"),
+    ],
+)
+def test_an_address_without_a_scheme_is_refused(api_base: str | None, env: dict[str, str], named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        choose_model("openai/mine", NIM, api_base, env)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda p: p.prefix)
 def test_litellm_knows_each_provider_its_variables_and_that_it_takes_tools(provider: Provider) -> None:
-    litellm = _litellm()
+    litellm = litellm_module()
     model = provider.example.replace("<", "").replace(">", "").replace(" ", "-")
     name, prefix, *_ = litellm.get_llm_provider(model)
     assert (f"{prefix}/{name}", prefix) == (model, provider.prefix)

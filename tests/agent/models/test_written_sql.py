@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from okf_agent.models.reply import without_thoughts
 from okf_agent.models.written_sql import sql_in_text
 
 REPLIES = [
@@ -67,9 +68,11 @@ REPLIES = [
 
 @pytest.mark.parametrize(("reply", "sql"), REPLIES)
 def test_the_sql_of_a_reply(reply: str, sql: str) -> None:
-    assert sql_in_text(reply) == sql
+    said, _ = without_thoughts(reply)
+    assert sql_in_text(said) == sql
 
 
 def test_a_long_reply_is_read_at_once() -> None:
+    without_thoughts("</think>" * 100_000 + "<think>" * 100_000)
     for reply in ("`" * 20_000, "SELECT a b c " * 2_000, "WITH x (" * 3_000, "```sql\n" * 3_000, "\n\nword" * 5_000):
         sql_in_text(reply)
