@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +14,13 @@ from okf_compiler.bundle import Concept, files, is_concept, save, would_save
 from okf_compiler.concepts import concepts
 from okf_compiler.errors import UserError
 from okf_compiler.gather import NOTHING_MORE, Sources, gather
+from okf_compiler.hide import is_hidden
 from okf_compiler.indexes import due
 from okf_compiler.link import link, unlinked
+from okf_compiler.linking.terms import missing_columns
 from okf_compiler.log import add_to_log, log_entry
 from okf_compiler.merge import Merged, merge
-from okf_compiler.model import Database
+from okf_compiler.model import Database, Place, Problem
 from okf_compiler.names import assign
 from okf_compiler.report import Report
 from okf_compiler.settings import Settings
@@ -43,7 +46,19 @@ def compile(
     `gather`. The rest is as in `compile_database`.
     """
     database = gather(settings, name, sources, reach)
+    if any(source.id == "schema" for source in database.sources):  # a dictionary may leave columns out
+        missing = _missing_columns(database, (*settings.hidden(name), *sources.hide))
+        database = replace(database, problems=(*database.problems, *missing))
     return compile_database(database, out, overlays.overlay_file(settings, name), check=check)
+
+
+def _missing_columns(database: Database, hide: Sequence[str]) -> Iterator[Problem]:
+    """Yield a problem for each column that a rule names, of a table that has no such column."""
+    for rule, table, column in missing_columns(database.rules, database.tables):
+        if not is_hidden(hide, table.schema or "public", table.name, column):
+            place = database.places.get((rule.id,), Place(""))
+            message = f"{table.qualified_name}.{column}: no such column; rule {rule.name}"
+            yield Problem(message, place.file, place.line)
 
 
 def compile_database(database: Database, out: Path, overlay: Path | None = None, *, check: bool = False) -> Report:

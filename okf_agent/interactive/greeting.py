@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -11,8 +12,9 @@ from rich.text import Text
 
 from okf_agent.cell import Cell
 from okf_agent.config import Config
+from okf_agent.search import ranking
 from okf_agent.tasks import list_tasks
-from okf_compiler.bundle import Bundle
+from okf_compiler.bundle import Bundle, Concept
 from okf_compiler.errors import UserError
 from okf_compiler.headings import BUSINESS_RULE, CALCULATION
 from okf_compiler.inert import inert
@@ -54,30 +56,58 @@ def greeting(config: Config, database: str, bundle: Path, mode: str, model: str,
 
 
 def examples(config: Config, database: str, bundle: Path, width: int = 10_000) -> list[str]:
-    """Three questions that fit: the database's tasks, else made from the titles of its rules."""
+    """Return three questions that fit: the database's tasks, else some made of its rules and tables."""
     try:
         tasks = [" ".join(t.question.split()) for t in list_tasks(config.settings).values() if t.database == database]
     except UserError:
         tasks = []
-    short = [question for question in tasks if len(question) <= width]
-    found = (short + sorted((q for q in tasks if q not in short), key=len))[:EXAMPLES]
-    return found or [*_made(bundle)][:EXAMPLES]
+    asked = list({question.casefold(): question for question in tasks or _made(bundle)}.values())
+    short = [question for question in asked if len(question) <= width]
+    return (short + sorted((q for q in asked if q not in short), key=len))[:EXAMPLES]
 
 
 def _made(bundle: Path) -> Iterator[str]:
-    """Questions from rule titles, those that can be computed first; from tables where there is no rule.
+    """Yield questions about what rules compute and what they count, in turn, then about the size of tables.
 
-    A business rule may be about things or about an amount, so its question is right for both.
+    A business rule is counted if its title ends in what a table holds, as "Active Customer" does beside `customers`.
     """
     content = _bundle(bundle)
     if content is None:
         return
-    for kind, text in (
-        (CALCULATION, "What is the {} over all data?"),
-        (BUSINESS_RULE, "What counts as {}, in numbers?"),
-    ):
-        yield from (text.format(rule.title) for rule in content.rules if rule.type == kind)
-    yield from (f"How many rows has {table.title}?" for table in content.tables)
+    things = {tuple(ranking.key_stems(words[-1])): words[-1] for table in content.tables if (words := _words(table))}
+    computed = (f"What is the {' '.join(_words(rule))}?" for rule in content.rules if rule.type == CALCULATION)
+    counted = (
+        f"How many {' '.join([*words[:-1], _plural(thing)])} are there?"
+        for rule in content.rules
+        if rule.type == BUSINESS_RULE and len(words := _words(rule)) > 1
+        for thing in [things.get(tuple(ranking.key_stems(words[-1])))]
+        if thing
+    )
+    for pair in itertools.zip_longest(computed, counted):
+        yield from filter(None, pair)
+    for table in content.tables:
+        if words := _words(table):
+            yield f"How many {' '.join([*words[:-1], _plural(words[-1])])} are there?"
+
+
+def _words(concept: Concept) -> list[str]:
+    """Return the words of a title as they stand in a sentence, without brackets and a schema's name."""
+    title = concept.title.partition("(")[0]
+    title = title.rpartition(".")[2].replace("_", " ") if concept.is_table else title
+    return [word.lower() if word.istitle() else word for word in title.split()]
+
+
+def _plural(word: str) -> str:
+    """Return the plural of a noun, which may be one.
+
+    >>> [_plural(word) for word in ("customers", "category", "address", "order", "day")]
+    ['customers', 'categories', 'addresses', 'orders', 'days']
+    """
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("y") and word[-2:-1] not in ("a", "e", "i", "o", "u"):
+        return f"{word[:-1]}ies"
+    return f"{word}es" if word.endswith(("s", "x", "z", "ch", "sh")) else f"{word}s"
 
 
 def _bundle(folder: Path) -> Bundle | None:

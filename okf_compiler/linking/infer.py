@@ -17,7 +17,7 @@ from functools import cached_property
 from okf_compiler.linking.columns import Columns, Described, begins
 from okf_compiler.linking.links import Link, Target, shown
 from okf_compiler.linking.mentions import Mention, Phrases
-from okf_compiler.linking.rule_names import Named, Spoken, hide, without_brackets
+from okf_compiler.linking.rule_names import ILLUSTRATION, without_brackets
 from okf_compiler.linking.words import level
 from okf_compiler.model import Database, Rule
 
@@ -40,8 +40,6 @@ VALUE, NO_VALUE = 0.2, -0.5
 TABLE = 0.05
 CLOSE = 0.01
 _WORD = re.compile(r"[^\W\d_]+")
-ILLUSTRATION = "value_illustration"
-"""A rule that says what a column's values mean: its title says which column, its definition speaks of the values."""
 
 
 @dataclass(slots=True)
@@ -53,22 +51,25 @@ class _Match:
 
 
 def inferred(
-    database: Database, columns: Columns, stated: Mapping[str, Sequence[Link]], spoken: Spoken, names: Container[str]
+    database: Database,
+    columns: Columns,
+    stated: Mapping[str, Sequence[Link]],
+    definitions: Mapping[str, str],
+    names: Container[str],
 ) -> Iterator[Link]:
-    """Links to the columns that the rules' phrases fit, besides those that are stated already.
+    """Yield links to the columns that the rules' phrases fit, besides those that are stated already.
 
-    `names` are words that can only be columns' names: where they stand, nothing needs to be inferred.
+    `definitions` are those of the rules, by id, without the names of rules. `names` are words that can only be
+    columns' names: where they stand, nothing needs to be inferred.
     """
-    illustrations = {rule.id for rule in database.rules if rule.type == ILLUSTRATION}
     phrases = Phrases(columns.words.split, names)
     spelled = len(stated) > len(database.rules) / 2
     for rule in database.rules:
         known = stated.get(rule.id, ())
         accept = ACCEPT + KNOWN * bool(known) + SPELLED * spelled
         reader = _Reader(rule, columns, {link.target.table for link in known}, accept)
-        hidden = [named for named in spoken[rule.id] if named.rule not in illustrations]
         found: dict[Target, _Match] = {}
-        for mention in _mentions(rule, bool(known), columns, phrases, hidden):
+        for mention in _mentions(rule, bool(known), columns, phrases, definitions[rule.id]):
             match = reader.best(mention)
             if match and (match.column.target not in found or found[match.column.target].score < match.score):
                 found[match.column.target] = match
@@ -78,13 +79,11 @@ def inferred(
             yield from _stored(rule, columns)
 
 
-def _mentions(
-    rule: Rule, known: bool, columns: Columns, phrases: Phrases, hidden: Sequence[Named]
-) -> Iterator[Mention]:
+def _mentions(rule: Rule, known: bool, columns: Columns, phrases: Phrases, definition: str) -> Iterator[Mention]:
     if rule.type == ILLUSTRATION:
         found = [] if known else phrases.find(rule.name, "title")
     else:
-        found = phrases.find(hide(rule.definition, hidden), "definition")
+        found = phrases.find(definition, "definition")
     for mention in found:
         if mention.text.lower() not in columns.by_value:
             yield mention

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from okf_compiler.linking.links import Link, Target, shown
 from okf_compiler.linking.rule_names import Spoken
+from okf_compiler.linking.terms import is_term
 from okf_compiler.linking.vocabulary import Vocabulary
 from okf_compiler.model import Column, Database, Rule, Table
 
@@ -15,12 +16,6 @@ _WORD = re.compile(r"\w+")
 _DOTTED = re.compile(r"\b\w++(?:(?:\.|->>?)'?\w++'?)+")
 _STEP = re.compile(r"\.|->>?")
 _HAS_STEP = re.compile(r"(?:\.|->>?)'?\w")
-_BEFORE_FORMULA = re.compile(
-    r"(?:[-=<>+*/^(`\"|]|\\times|\\cdot|\\frac\{|\\text\{|\bWHERE|\bAND|\bOR|\bSUM\(|\bAVG\()\s*$"
-)
-_AFTER_FORMULA = re.compile(
-    r"\s*(?:[=<>≥≤+*^`\"|]|/ |- |\\times|\\cdot|(?:is|are) (?:not )?(?:'|NULL\b|null\b|true\b|false\b)|IN \(|!=)"
-)
 
 
 def dependencies(database: Database) -> Iterator[Link]:
@@ -41,16 +36,18 @@ def named_rules(database: Database, spoken: Spoken) -> Iterator[Link]:
                 yield Link(rule.id, Target(rule=named.rule), "stated", evidence, 1.0)
 
 
-def named_columns(database: Database, names: Names) -> Iterator[Link]:
-    """Columns and fields that a rule's title or definition names, by themselves or as the end of a path.
+def named_columns(database: Database, names: Names, definitions: Mapping[str, str]) -> Iterator[Link]:
+    """Yield links to the columns and fields that a rule's title or definition names, alone or as the end of a path.
 
-    A name that is an ordinary word too counts where it stands as a name does: in quotes, or beside an operator.
-    A name that several tables have counts for those that the rule says something else of.
+    A name that is an ordinary word too counts where it stands as a name does: in quotes, or beside an operator. A name
+    that several tables have counts for those that the rule says something else of. `definitions` are those of the
+    rules, by id, without the names of rules.
     """
     for rule in database.rules:
+        definition = definitions[rule.id].replace("\\_", "_")
         found: dict[Target, str] = {}
         shared: dict[tuple[tuple[Target, ...], str], None] = {}
-        for place, text in (("title", rule.name), ("definition", rule.definition.replace("\\_", "_"))):
+        for place, text in (("title", rule.name), ("definition", definition)):
             covered: set[int] = set()
             for start, targets, written in names.paths(text):
                 covered.update(range(start, start + len(written)))
@@ -142,8 +139,7 @@ class Names:
             return True
         if not self._is_plain(word):
             return True
-        before = text[max(0, match.start() - 10) : match.start()]
-        return bool(_AFTER_FORMULA.match(text, match.end()) or _BEFORE_FORMULA.search(before))
+        return is_term(text, match.start(), match.end())
 
     def __contains__(self, word: object) -> bool:
         """Whether a word, in lower case, can only be a name."""

@@ -66,6 +66,7 @@ def _findings(
     found = list(structure.compare(documented, live, pairs, exists))
     yield from found
     missing = {f.place.lower() for f in found if f.code in ("missing-table", "missing-column")}
+    yield from rules.unknown_columns(documented, live, exists)
     if links is not None:
         yield from rules.gone_columns(links, {r.id: r for r in documented.rules}, missing)
     yield from (Finding("source-problem", "warning", f"{p.file}:{p.line}" if p.line else p.file, p.message)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from okf_compiler.link import Links
+from okf_compiler.linking.rule_names import ILLUSTRATION
+from okf_compiler.linking.terms import missing_columns
 from okf_compiler.live.data import Data, Place, Spread
 from okf_compiler.live.described import SHOWN, normal, unlisted, weight
 from okf_compiler.live.finding import Finding
 from okf_compiler.live.type_names import family
-from okf_compiler.model import Database, Rule
+from okf_compiler.model import Column, Database, Rule, Table
 
-ILLUSTRATION = "value_illustration"
 _QUOTED = re.compile(r"(?<!\w)'((?:[^'\n]|'(?=\w)){0,40})'(?!\w)")
 _INDICATES = re.compile(r"(?:^|[.,]\s+|\band\s+)([A-Z][\w-]*(?:[ /][A-Z][\w-]*)*)\s+(?:indicates|means|refers to)\b")
 _OPEN = re.compile(r"\bcommon\b|\bsuch as\b|\betc\b|\be\.g\.|\boften\b", re.IGNORECASE)
@@ -51,6 +53,26 @@ def gone_columns(links: Links, rules: Mapping[str, Rule], missing: set[str]) -> 
                 "rule-uses-missing", "error" if link.kind == "stated" else "warning", f"rule {link.rule}",
                 f"{rules[link.rule].name} uses {gone[0]}, which the database lacks ({link.kind}: {link.evidence})",
             )  # fmt: skip
+
+
+def unknown_columns(
+    documented: Database, live: Database, exists: Callable[[str, str, str], str | None]
+) -> Iterator[Finding]:
+    """Yield the columns that rules name, of tables for which neither the documents nor the database have them."""
+    for rule, table, column in missing_columns(documented.rules, _together(live.tables, documented.tables)):
+        if exists(table.schema or "public", table.name, column) is None:
+            yield Finding(
+                "rule-names-no-column", "error", f"{table.qualified_name}.{column}",
+                f"no such column; rule {rule.name}",
+            )  # fmt: skip
+
+
+def _together(live: Iterable[Table], documented: Iterable[Table]) -> list[Table]:
+    """Return the database's tables, each with the columns that only the documents have."""
+    described: dict[str, list[Column]] = defaultdict(list)
+    for table in documented:
+        described[table.name.lower()] += table.columns
+    return [replace(table, columns=(*table.columns, *described[table.name.lower()])) for table in live]
 
 
 def rule_values(rule: Rule) -> tuple[str, ...]:

@@ -55,6 +55,19 @@ def test_all_goes_on_after_a_database_that_fails(workspace: Path) -> None:
     assert not (workspace / "bundles/compiled/broken").exists()
 
 
+def test_a_rule_that_names_no_column_is_reported(workspace: Path) -> None:
+    rules = (
+        "name,definition\nDead stock,days since orders.last_rented > 90\nKept,orders.hidden_one and orders.order_id\n"
+    )
+    (workspace / "rules.csv").write_text(rules, encoding="utf-8")
+    hidden = "--hide=orders.hidden_one"
+    result = run("okf-compiler", "compile", "shop", "--rules", "rules.csv", hidden, "--out", "out", cwd=workspace)
+    assert result.returncode == 0, result.stderr
+    assert [line.strip() for line in result.stdout.splitlines() if "no such column" in line] == [
+        "rules.csv:2: orders.last_rented: no such column; rule Dead stock"
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [

@@ -78,6 +78,8 @@ DOCUMENTED = Database(
         Rule("1", "Lost Rule", "calculation_knowledge", definition="Count of visits.gone."),
         Rule("2", "Mood", "value_illustration", definition="'Good' is fine. 'Bad' is not. 'Awful' is worse."),
         Rule("3", "Any Mood", "domain_knowledge", definition="A visit whose mood is 'Good', 'Bad' or 'A'."),
+        Rule("5", "Late", "calculation_knowledge", definition='visits.left_at - public.visits."came at", visits.extra'),
+        Rule("6", "Kept Back", "calculation_knowledge", definition="visits.secret of visits.Then, visits.csv"),
         Rule("4", "Worst Mood", "domain_knowledge", definition="A visit whose mood is 'Good', 'Bad' or 'Nowhere'."),
     ),
 )
@@ -85,6 +87,8 @@ EXPECTED = {
     ("missing-table", "error", "stores", "no such table"),
     ("missing-column", "error", "visits.gone", "no such column"),
     ("missing-field", "error", "visits.facts->Deep->Lost", "held: Level, More"),
+    ("rule-names-no-column", "error", "visits.left_at", "no such column; rule Late"),
+    ("rule-names-no-column", "error", "visits.came at", "no such column; rule Late"),
     ("rule-uses-missing", "error", "rule 1", "visits.gone"),
     ("extra-table", "warning", "unknown", "no document"),
     ("extra-column", "warning", "visits.extra", "integer"),
