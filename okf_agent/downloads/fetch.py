@@ -97,6 +97,7 @@ def from_hub(
         SourceError: it cannot be had, or has more bytes than that.
         OSError: the disk.
     """
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read at its import: it would say what program calls it
     import huggingface_hub as hub
 
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
@@ -104,8 +105,9 @@ def from_hub(
     try:
         # Asked first because this call does not retry: without a network a download retries for 23 s.
         address = hub.hf_hub_url(repository, path, endpoint=endpoint, **where)
-        hub.get_hf_file_metadata(address, timeout=HUB_TIMEOUT_S, token=False)
-        arguments: dict[str, Any] = {"endpoint": endpoint, "token": False, "etag_timeout": HUB_TIMEOUT_S, **where}
+        asked: dict[str, Any] = {"endpoint": endpoint, "token": False, "library_name": "okf-sql-agent"}
+        hub.get_hf_file_metadata(address, timeout=HUB_TIMEOUT_S, **asked)
+        arguments: dict[str, Any] = {"etag_timeout": HUB_TIMEOUT_S, **asked, **where}
         bar = _bar(f"{repository}/{path}", size, told)
         return Path(hub.hf_hub_download(repository, path, local_dir=folder, tqdm_class=bar, **arguments))
     except SourceError:

@@ -65,7 +65,7 @@ def cache_folder() -> Path:
 def ensure_weights(progress: Progress = silent, *, weights: Weights = CODER, folder: Path | None = None) -> Path:
     """The path of the checked file; fetched first if this user does not have it yet.
 
-    Two processes at once fetch it once; a fetch that was stopped goes on where it stopped.
+    Two processes at once fetch it once; a fetch of packages that was stopped goes on where it stopped.
 
     Raises:
         UserError: no source gave it, or it cannot be written; nothing half-fetched bears its name.

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,6 +38,9 @@ class Publisher:
         self.files = dict(FILES)
         self.cut = 0
         self.endless = False
+        self.headers: dict[str, str] = {}
+        """Sent with each file; with a Location it has moved."""
+        self.paths: list[str] = []
         self.asked: list[str] = []
         self.sent = 0
         self.listed: dict[str, bytes] = {}
@@ -42,6 +49,7 @@ class Publisher:
         self.address = ""
 
     def reply(self, path: str) -> bytes | None:
+        self.paths.append(path)
         if path == f"/api/datasets/{REPOSITORY}/revision/main?blobs=true":
             listed = [entry(*each) for each in (self.listed or self.files).items()]
             return json.dumps({"sha": REVISION, "siblings": listed}).encode() if self.said is None else self.said
@@ -83,7 +91,10 @@ def serve(publisher: Publisher) -> Iterator[None]:
             self.wfile.write(body[first:])
 
         def _head(self, status: int, body: bytes) -> None:
-            self.send_response(status)
+            sent = publisher.headers if "/resolve/" in self.path else {}
+            self.send_response(302 if "Location" in sent else status)
+            for header in sent.items():
+                self.send_header(*header)
             if not publisher.endless or self.command == "HEAD":
                 self.send_header("Content-Length", str(len(body)))
             self.send_header("ETag", f'"{git_id(body)}"')
@@ -238,6 +249,31 @@ def test_a_file_that_goes_on_is_stopped_where_it_was_promised_to_end(publisher: 
     assert status == 1 and "it goes on after the" in said
     assert publisher.sent < 40_000_000
     assert not [each for each in (tmp_path / "data").rglob("*") if each.is_file() and each.stat().st_size > 10**6]
+
+
+def test_a_file_that_unpacks_to_more_is_stopped_too(publisher: Publisher, tmp_path: Path) -> None:
+    publisher.listed = dict(publisher.files)
+    publisher.files["livesqlbench_data.jsonl"] = gzip.compress(b"x" * 50_000_000)
+    publisher.headers = {"Content-Encoding": "gzip"}
+    status, said = get(tmp_path, publisher)
+    assert status == 1 and f"it goes on after the {len(TASKS):,} bytes" in said
+
+
+@pytest.mark.parametrize("address", ["file:///etc/hostname", "ftp://127.0.0.1:9/x"])
+def test_a_file_that_has_moved_to_no_web_server_is_refused(publisher: Publisher, tmp_path: Path, address: str) -> None:
+    publisher.headers = {"Location": address}
+    status, said = get(tmp_path, publisher)
+    assert status == 1 and "could not be fetched: Hugging Face: Request URL " in said
+
+
+def test_nobody_else_is_asked_and_nothing_is_told_of_the_caller(publisher: Publisher, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").touch()
+    env = {name: value for name, value in os.environ.items() if name != "HF_HUB_DISABLE_TELEMETRY"}
+    env |= {"HF_ENDPOINT": publisher.address, "HF_HOME": str(tmp_path / "hf"), "AGENT": "something"}
+    command = [Path(sys.executable).with_name("okf-agent"), "data", "get", SUITE]
+    assert subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=False).returncode == 0
+    assert {path.split(REPOSITORY)[0] for path in publisher.paths} == {"/api/datasets/", "/datasets/"}
+    assert not (tmp_path / "hf").exists()
 
 
 def test_a_listing_is_read_up_to_a_limit(publisher: Publisher, tmp_path: Path) -> None:
