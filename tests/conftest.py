@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,26 @@ from okf_agent.engines import Server
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in the background ignores Ctrl-C for them and for every process they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+OWN_FOLDER = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each run folders of its own.
+
+    Of those that runs share, each start of pytest takes the right to enter from others, also from the account that
+    servers run as while root's tests run.
+    """
+    if not config.option.basetemp and not hasattr(config, "workerinput"):
+        config.option.basetemp = config.stash[OWN_FOLDER] = tempfile.mkdtemp(prefix="okf-pytest-")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Remove them, unless there is a failure to look into."""
+    if exitstatus == pytest.ExitCode.OK and OWN_FOLDER in session.config.stash:
+        shutil.rmtree(session.config.stash[OWN_FOLDER], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
