@@ -211,8 +211,27 @@ def ask(asked: Asked, cell: Cell, workspace: Supplies, on_event: Callable[[Event
         client=asked.client,
     )
     record = config.runs / trace.RUNS_FILE
+    text = f"{asked.text}\n\n{asked.hint}" if cell.hints and asked.hint else asked.text
     with trace.Recorder(config.runs, header, config.trace) as recorder:
-        run = _run(asked, cell, workspace, recorder, on_event, say)
+
+        def both(event: Event) -> None:
+            recorder.on_event(event)
+            on_event(event)
+
+        llm.start_import()  # takes seconds, so it goes on while the database gets ready
+        ready, known, context = _prepared(asked, cell, workspace, say)
+        read = bundle_hash(ready.bundle) if KNOWLEDGE[cell.knowledge].reads_bundle else None
+        recorder.update(bundle_hash=read, unsafe_role=bool(ready.unsafe))
+        run = agent.run(
+            Question(text, asked.database, asked.conversation),
+            known,
+            workspace.model(cell.model, asked.repeat),
+            context,
+            Limits(
+                config.agent.max_steps, config.agent.max_seconds, config.agent.max_tokens, config.agent.max_cost_usd
+            ),
+            both,
+        )
         try:
             line = recorder.finish(run)
         except UserError as error:
@@ -228,9 +247,15 @@ def check(asked: Asked, cell: Cell, workspace: Supplies, say: Say) -> None:
         UserError: the cell cannot work, or the database lacks what its knowledge is made from.
     """
     cell.check()
+    _prepared(asked, cell, workspace, say)
+
+
+def _prepared(asked: Asked, cell: Cell, workspace: Supplies, say: Say) -> tuple[Ready, knowledge.Knowledge, Context]:
+    """The database ready for questions, the cell's knowledge for this one, and what its tools work on."""
     ready = workspace.ready(asked.database, say)
     sources = sources_of(workspace.config, asked.database, ready.documents, ready.bundle, cell, say)
-    knowledge.prepare(cell.knowledge, asked.text, sources)
+    known = knowledge.prepare(cell.knowledge, asked.text, sources)
+    return ready, known, context_of(workspace.config, sources, ready.database)
 
 
 def sources_of(
@@ -265,39 +290,4 @@ def context_of(config: Config, sources: knowledge.Sources, database: Queries | N
         sources.profiles,
         values=sources.values,
         hide=sources.hide,
-    )
-
-
-def _run(
-    asked: Asked,
-    cell: Cell,
-    workspace: Supplies,
-    recorder: trace.Recorder,
-    on_event: Callable[[Event], None],
-    say: Say,
-) -> Run:
-    config = workspace.config
-    llm.start_import()  # takes seconds, so it goes on while the database gets ready
-    ready = workspace.ready(asked.database, say)
-    read = bundle_hash(ready.bundle) if KNOWLEDGE[cell.knowledge].reads_bundle else None
-    recorder.update(bundle_hash=read, unsafe_role=bool(ready.unsafe))
-    sources = sources_of(config, asked.database, ready.documents, ready.bundle, cell, say)
-    text = f"{asked.text}\n\n{asked.hint}" if cell.hints and asked.hint else asked.text
-
-    def both(event: Event) -> None:
-        recorder.on_event(event)
-        on_event(event)
-
-    return agent.run(
-        Question(text, asked.database, asked.conversation),
-        knowledge.prepare(cell.knowledge, asked.text, sources),
-        workspace.model(cell.model, asked.repeat),
-        context_of(config, sources, ready.database),
-        Limits(
-            max_steps=config.agent.max_steps,
-            max_seconds=config.agent.max_seconds,
-            max_tokens=config.agent.max_tokens,
-            max_cost_usd=config.agent.max_cost_usd,
-        ),
-        both,
     )

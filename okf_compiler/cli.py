@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from okf_compiler.settings import Settings
 
 
-def main() -> None:
-    """The entry point: an error that a person can put right is one message and an exit status."""
-    from okf_compiler.console import run
-
-    run(commands)
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="okf-sql-agent")
 def commands() -> None:

@@ -32,7 +32,11 @@ def run(commands: click.Group) -> None:
     if sys.stdout.isatty():
         sys.stdout = cast(TextIO, InertStream(sys.stdout))
     sys.stderr = cast(TextIO, InertStream(sys.stderr))
-    status = _status(commands)
+    try:
+        commands.main(standalone_mode=False)
+        status = 0
+    except BaseException as error:
+        status = _status(error)
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -42,30 +46,32 @@ def run(commands: click.Group) -> None:
     sys.exit(status)
 
 
-def _status(commands: click.Group) -> int:
-    """The exit status of a command line, whose message stands on standard error by then."""
-    try:
-        commands.main(standalone_mode=False)
-        sys.stdout.flush()
-        return 0
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return 2
-    except click.ClickException as error:
-        said = io.StringIO()
-        error.show(said)
-        _say(without_passwords(said.getvalue().expandtabs(2)).rstrip("\n"))
-        return error.exit_code
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        _say("Interrupted.")
-        return 130
-    except OSError as error:
-        return _unwritable(error)
-    except UserError as error:
-        _say(without_passwords(str(error)))
-        return error.status
-    except SystemExit as error:  # a command's own status, for results that are no errors
-        return error.code if isinstance(error.code, int) else int(error.code is not None)
+def _status(error: BaseException) -> int:
+    """The exit status of what ended a command line, with a message for a person on standard error.
+
+    Raises:
+        BaseException: `error`, where it is a fault of ours.
+    """
+    match error:
+        case click.exceptions.NoArgsIsHelpError():
+            error.show()
+            return 2
+        case click.ClickException():
+            said = io.StringIO()
+            error.show(said)
+            _say(without_passwords(said.getvalue().expandtabs(2)).rstrip("\n"))
+            return error.exit_code
+        case click.exceptions.Abort() | KeyboardInterrupt():
+            _say("Interrupted.")
+            return 130
+        case OSError():
+            return _unwritable(error)
+        case UserError():
+            _say(without_passwords(str(error)))
+            return error.status
+        case SystemExit():  # a command's own status, for results that are no errors
+            return error.code if isinstance(error.code, int) else int(error.code is not None)
+    raise error
 
 
 def _unwritable(error: OSError) -> int:

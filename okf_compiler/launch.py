@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 import sys
 
+from okf_compiler.console import run
+
 DISTRIBUTION = "okf-sql-agent"
 
 
@@ -35,7 +37,7 @@ def agent() -> None:
     if problem:
         print(f"okf-agent: {problem}", file=sys.stderr)
         raise SystemExit(1)
-    importlib.import_module("okf_agent.commands.cli").main()
+    run(importlib.import_module("okf_agent.commands.cli").commands)
 
 
 def compiler() -> None:
@@ -43,4 +45,4 @@ def compiler() -> None:
     problem = foreign_agent()
     if problem:
         print(f"okf-compiler: warning: {problem}", file=sys.stderr)
-    importlib.import_module("okf_compiler.cli").main()
+    run(importlib.import_module("okf_compiler.cli").commands)

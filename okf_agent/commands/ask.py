@@ -9,15 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from okf_agent.ask import Asked, Outcome, Workspace, check
+from okf_agent.ask import Asked, Outcome, Workspace, ask, check
 from okf_agent.cell import Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.prepare import quiet
 from okf_agent.results import compare, output
 from okf_agent.results.answers import grounds_of
-from okf_agent.results.asking import close, show_answer, show_asking, watch
+from okf_agent.results.asking import close, show_answer
 from okf_agent.results.formats import Format, Written
 from okf_agent.results.one_object import OneObject
+from okf_agent.results.terminal import Progress
 from okf_agent.tasks import find_task
 from okf_agent.wording import count
 from okf_compiler.documents import only_database
@@ -78,15 +79,17 @@ def run(config: Config, wanted: AskOptions, one: OneObject) -> int:
     if wanted.output:
         output.check_target(wanted.output)
         wanted = replace(wanted, format=wanted.format or output.format_for(wanted.output))
-    out, err = Console(sys.stdout), Console(sys.stderr)
-
+    err = Console(sys.stderr)
     cell = choose_cell(config, wanted.model, wanted.knowledge, partial(err.say, style="dim"), wanted.without)
     with Workspace(config, wanted.bundle, unsafe_role=wanted.unsafe_role) as workspace:
         if wanted.compare:
             return _compare(asked, cell, workspace, wanted, one)
-        if wanted.as_json:
-            return _ask_json(asked, cell, workspace, wanted, one)
-        return _ask(asked, cell, workspace, wanted, out, err)
+        with Progress(err, quiet=wanted.quiet and not wanted.as_json) as progress:
+            outcome = ask(asked, cell, workspace, progress, progress.say)
+        try:
+            return (_give_json if wanted.as_json else _give)(asked, outcome, workspace, wanted, one)
+        finally:
+            close(outcome, cell, err, quiet=wanted.quiet)
 
 
 def question_of(config: Config, wanted: AskOptions) -> Asked:
@@ -123,25 +126,23 @@ def _standard_input() -> str:
         return data.decode(sys.stdin.encoding or "latin-1", "replace").strip()
 
 
-def _ask(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions, out: Console, err: Console) -> int:
+def _give(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: AskOptions, _: OneObject) -> int:
+    """Print the answer, and write the rows where a format asks for them; the exit status."""
+    out, err = Console(sys.stdout), Console(sys.stderr)
     to_pipe = wanted.quiet or (wanted.format and not wanted.output)
-    if not to_pipe:
-        outcome = show_asking(asked, cell, workspace, out, err, wanted.chart)
-    else:
-        outcome = watch(asked, cell, workspace, err, quiet=wanted.quiet)
+    if not to_pipe and outcome.run.answer is not None:
+        show_answer(asked, outcome, workspace, out, wanted.chart)
     status = outcome.exit_status
     if wanted.format and not _write(asked, outcome, workspace, wanted, err):
         status = status or (1 if wanted.output else 0)
     if to_pipe:
         _say_answer(outcome, wanted, out, err)
-        close(outcome, cell, err, quiet=wanted.quiet)
     return status
 
 
-def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions, one: OneObject) -> int:
-    """As `_ask`, with one object on standard output, which also says whether the file was written."""
+def _give_json(asked: Asked, outcome: Outcome, workspace: Workspace, wanted: AskOptions, one: OneObject) -> int:
+    """Print everything as one object, which also says whether the file was written; the exit status."""
     err = Console(sys.stderr)
-    outcome = watch(asked, cell, workspace, err)
     facts = output.everything(outcome, grounds_of(asked, outcome, workspace))
     if wanted.output:
         try:
@@ -152,9 +153,7 @@ def _ask_json(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions
             facts["output_error"] = str(error)
         facts["exit_status"] = outcome.exit_status or (1 if facts["output_error"] else 0)
     database = workspace.ready(asked.database, quiet).database if outcome.run.result else None
-    status = output.write_json(facts, outcome, database, output.standard_output(), one)
-    close(outcome, cell, err)
-    return status
+    return output.write_json(facts, outcome, database, output.standard_output(), one)
 
 
 def _say_answer(outcome: Outcome, wanted: AskOptions, out: Console, err: Console) -> None:
@@ -202,7 +201,8 @@ def _compare(asked: Asked, cell: Cell, workspace: Workspace, wanted: AskOptions,
         if not wanted.as_json:
             err.say(f"{each.knowledge}:", "bold")
         try:
-            outcome = watch(asked, each, workspace, err)
+            with Progress(err) as progress:
+                outcome = ask(asked, each, workspace, progress, progress.say)
         except UserError as error:
             problem = error
             break

@@ -36,13 +36,6 @@ HELP = {"help_option_names": ["-h", "--help"]}
 SHELLS = ("bash", "zsh", "fish")
 
 
-def main() -> None:
-    """The entry point: an error that a person can put right is one message and an exit status."""
-    from okf_compiler.console import run
-
-    run(commands)
-
-
 @click.group(invoke_without_command=True, context_settings=HELP)
 @click.version_option(package_name="okf-sql-agent")
 @question_options

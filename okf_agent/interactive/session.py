@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Group
 from rich.text import Text
 
-from okf_agent.ask import Asked, Outcome, Workspace
+from okf_agent.ask import Asked, Outcome, Workspace, ask
 from okf_agent.cell import KNOWLEDGE, Cell, choose_cell
 from okf_agent.config import Config
 from okf_agent.interactive.commands import COMMANDS
@@ -23,7 +23,7 @@ from okf_agent.records import runs
 from okf_agent.records import view as runs_view
 from okf_agent.results import answers, compare, output
 from okf_agent.results.answers import grounds_of
-from okf_agent.results.asking import close, show_asking, watch
+from okf_agent.results.asking import close, show_answer
 from okf_agent.results.formats import Written
 from okf_agent.results.terminal import Progress, summary
 from okf_agent.sql.database import Database, QueryResult
@@ -100,7 +100,11 @@ class Session:
             read_before=tuple(path for turn in seen for path in turn.files),
         )
         self.last, self.unanswered = None, text
-        outcome = show_asking(asked, self.cell, self.workspace, self.out, self.err, self.chart)
+        with Progress(self.err) as progress:
+            outcome = ask(asked, self.cell, self.workspace, progress, progress.say)
+        if outcome.run.answer is not None:
+            show_answer(asked, outcome, self.workspace, self.out, self.chart)
+        close(outcome, self.cell, self.err)
         self._remember(asked, self.cell, outcome)
         answer = outcome.run.answer
         if answer is not None:
@@ -164,7 +168,8 @@ class Session:
         last = self._last()
         other = replace(last.cell, knowledge=name or compare.other_knowledge(last.cell.knowledge))
         other.check()
-        outcome = watch(last.asked, other, self.workspace, self.err)
+        with Progress(self.err) as progress:
+            outcome = ask(last.asked, other, self.workspace, progress, progress.say)
         close(outcome, other, self.err)
         self.outcomes.append(outcome)
         self.out.print(Group(*compare.side_by_side((last.cell, last.outcome), (other, outcome))))

@@ -1,34 +1,14 @@
-"""Ask under a person's eyes: steps as they happen on standard error, the answer on standard output."""
+"""What is said of a question that was asked: its answer on standard output, what it took on standard error."""
 
 from __future__ import annotations
 
 from rich.console import Group
 
-from okf_agent.ask import Asked, Outcome, Workspace, ask
+from okf_agent.ask import Asked, Outcome, Workspace
 from okf_agent.cell import Cell
 from okf_agent.results import answers, terminal
 from okf_agent.results.answers import ended
 from okf_compiler.terminal import Console
-
-
-def show_asking(
-    asked: Asked,
-    cell: Cell,
-    workspace: Workspace,
-    out: Console,
-    err: Console,
-    chart: bool | None = None,
-) -> Outcome:
-    """Ask, with the steps on `err` as they happen, and the answer with a last line on `out`.
-
-    Raises:
-        UserError: as `ask`.
-    """
-    outcome = watch(asked, cell, workspace, err)
-    if outcome.run.answer is not None:
-        show_answer(asked, outcome, workspace, out, chart)
-    close(outcome, cell, err)
-    return outcome
 
 
 def show_answer(asked: Asked, outcome: Outcome, workspace: Workspace, out: Console, chart: bool | None) -> None:
@@ -36,16 +16,6 @@ def show_answer(asked: Asked, outcome: Outcome, workspace: Workspace, out: Conso
     grounds = answers.grounds_of(asked, outcome, workspace)
     max_rows = workspace.config.settings.database.max_rows
     out.print(Group(*answers.show(outcome.run, grounds, chart, out, max_rows)))
-
-
-def watch(asked: Asked, cell: Cell, workspace: Workspace, err: Console, *, quiet: bool = False) -> Outcome:
-    """Ask, with the steps on `err` as they happen.
-
-    Raises:
-        UserError: as `ask`.
-    """
-    with terminal.Progress(err, quiet=quiet) as progress:
-        return ask(asked, cell, workspace, progress, progress.say)
 
 
 def close(outcome: Outcome, cell: Cell, err: Console, *, quiet: bool = False) -> None:

@@ -270,7 +270,15 @@ def test_wrong_calls(tmp_path: Path, case: str) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
 def test_a_full_output_is_one_message(tmp_path: Path) -> None:
     write_documents(tmp_path, "shop")
-    command = [sys.executable, "-c", "from okf_compiler.cli import main; main()", "compile", "shop", "--data", "."]
+    command = [
+        sys.executable,
+        "-c",
+        "from okf_compiler.launch import compiler; compiler()",
+        "compile",
+        "shop",
+        "--data",
+        ".",
+    ]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode != 0 and "Traceback" not in done.stderr

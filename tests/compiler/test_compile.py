@@ -342,7 +342,7 @@ def test_a_reader_sees_one_state(tmp_path: Path) -> None:
 
 def test_two_compilers_at_once(tmp_path: Path) -> None:
     write_documents(tmp_path / "data")
-    main = "from okf_compiler.cli import main; main()"
+    main = "from okf_compiler.launch import compiler; compiler()"
     command = [sys.executable, "-c", main, "compile", "x", "--data", "data", "--out", "out"]
     processes = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) for _ in range(3)]
     outputs = [p.communicate()[0].decode() for p in processes]
@@ -356,8 +356,8 @@ LIMITED = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
-from okf_compiler.cli import main
-main()
+from okf_compiler.launch import compiler
+compiler()
 """
 
 
