@@ -207,7 +207,8 @@ def unsafe_role(server: Server, database: str, config: Config) -> tuple[str, ...
     Raises:
         UserError: no connection.
     """
-    return tuple(f.text for f in examine_agent(server, database, config) if f.level == "red")
+    reds = (finding for finding in examine_agent(server, database, config) if finding.level == "red")
+    return tuple(f"{red.text} {red.remedy}" if red.check == "hide" else red.text for red in reds)
 
 
 def examine_agent(server: Server, database: str, config: Config) -> list[Finding]:

@@ -130,6 +130,7 @@ def test_an_entry_of_hide_that_hides_nothing_is_red(lab: Server, tmp_path: Path,
     role.ensure_role(lab, DATABASE, config)
     (refused,) = unsafe_role(lab, DATABASE, config)
     assert f"config.yaml:4: {entry}" in refused and "hides nothing" in refused
+    assert "databases.<name>.hide" in refused
     near = "; did you mean 'customers.ssn'?"
     assert (near in refused) == (entry in ("customers.snn", "custmers.ssn"))
 
