@@ -14,6 +14,7 @@ import json
 import platform
 import pstats
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -170,11 +171,7 @@ def _rule(
 
 
 def held_mb() -> float:
-    """The most memory this process has held."""
-    if sys.platform == "win32":
-        return 0.0
-    import resource
-
+    """Return the most memory this process has held, in MB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak / 1e3
 

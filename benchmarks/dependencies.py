@@ -31,7 +31,7 @@ WITHOUT = {
     "filelock": ("filelock", "several processes that write one record, bundle or index, on three systems"),
     "huggingface-hub": ("huggingface_hub", "suites and weights: mirrors, redirects, resuming; LiteLLM brings it"),
     "litellm": ("litellm", "every provider's calls, prices and errors"),
-    "platformdirs": ("platformdirs", "the right cache folder on macOS and Windows"),
+    "platformdirs": ("platformdirs", "the right cache folder on Linux and macOS"),
     "prompt-toolkit": ("prompt_toolkit", "editing, history and completion in the prompt; a pipe needs none of it"),
     "psycopg": ("psycopg", "every query"),
     "pydantic": ("pydantic", "config.yaml checked with line and nearest key; LiteLLM brings it anyway"),

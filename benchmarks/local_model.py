@@ -145,9 +145,9 @@ def _score(workspace: Workspace, task: Task, number: int, answer: gold.Gold, cel
         judge(database, sql, answer),
         seconds,
         tally.llm_calls,
-        tally.input_tokens,
+        tally.input_tokens or 0,
         tally.cached_tokens,
-        tally.output_tokens,
+        tally.output_tokens or 0,
         tally.answer.checked if tally.answer else outcome.run.error or outcome.run.stop_reason,
         sql,
     )

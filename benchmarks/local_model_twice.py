@@ -62,7 +62,7 @@ def main() -> int:
 
 def messages(question: str) -> list[dict[str, Any]]:
     """What a pack's model is told, by the product's own command."""
-    command = [Path(sys.executable).with_name("okf-agent"), "context", question, "--db", "shop"]
+    command: list[str | Path] = [Path(sys.executable).with_name("okf-agent"), "context", question, "--db", "shop"]
     done = subprocess.run([*command, "--knowledge", "pack", "--json"], cwd=PROJECT, capture_output=True, check=True)
     found: list[dict[str, Any]] = json.loads(done.stdout)["messages"]
     return found

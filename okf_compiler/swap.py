@@ -114,7 +114,7 @@ def replace(folder: Path, changed: Mapping[str, bytes], removed: frozenset[str])
 def force(files: Iterable[Path]) -> None:
     """Have the disk hold what was written to these files; of very many, whatever the system has not written yet."""
     files = list(files)
-    if len(files) > _FORCED_AT_ONCE and hasattr(os, "sync"):
+    if len(files) > _FORCED_AT_ONCE:
         os.sync()
         return
     for file in files:

@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import stat
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -107,7 +106,7 @@ def _machine(config: Config) -> Iterator[Finding]:
         text = f"{config.settings.root} cannot be written."
         yield Finding("workspace", "red", text, "Change its rights, or copy the project elsewhere.")
     secrets = config.settings.root / ".env"
-    if sys.platform != "win32" and secrets.is_file() and stat.S_IMODE(secrets.stat().st_mode) & 0o077:
+    if secrets.is_file() and stat.S_IMODE(secrets.stat().st_mode) & 0o077:
         yield Finding("secrets", "yellow", f"{secrets} can be read by other users of this machine.", "chmod 600 .env")
 
 

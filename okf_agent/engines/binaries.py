@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pwd
 import re
 import shutil
 import stat
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from okf_compiler.errors import UserError
 
 SYSTEM_FOLDER = Path("/usr/lib/postgresql")
 PROGRAMS = ("initdb", "pg_ctl", "postgres")
-PASSED_ON = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+PASSED_ON = ("PATH", "TEMP", "TMP", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def running_as_root() -> bool:
-    return sys.platform != "win32" and os.geteuid() == 0
+    return os.geteuid() == 0
 
 
 def server_account(data: Path) -> Account | None:
@@ -79,10 +79,8 @@ def server_account(data: Path) -> Account | None:
 
     As root: the folder's owner if it has one that is not root, else `nobody`.
     """
-    if sys.platform == "win32" or not running_as_root():
+    if not running_as_root():
         return None
-    import pwd
-
     if data.is_dir() and (found := data.stat()).st_uid != 0:
         return Account(found.st_uid, found.st_gid)
     try:

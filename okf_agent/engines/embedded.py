@@ -4,16 +4,14 @@ The data folder is `<workspace>/.okf/postgres`. The server listens on a Unix soc
 700: whoever can enter that folder is a superuser of the database without a password, and nobody else can
 connect. Run by root, the server runs as `nobody` (PostgreSQL refuses root), so every process that runs as
 `nobody` on the machine can reach it too; and if `nobody` cannot enter the workspace, the data lie in
-/var/lib/okf-agent or /var/tmp instead. On Windows it listens on 127.0.0.1 with a random password.
+/var/lib/okf-agent or /var/tmp instead.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -61,13 +59,13 @@ def start(root: Path, agent_user: str, programs: Path | None = None) -> Server:
     try:
         place = find_place(root)
         if running := answering(place.data):
-            return _server(place, running, agent_user)
+            return _server(running, agent_user)
         place.home.mkdir(parents=True, exist_ok=True)
         if place.account and not can_enter(place.home, place.account):
             place.home.chmod(0o711)
         with place.lock:
             running = answering(place.data) or _start(place, programs or find_programs())
-        return _server(place, running, agent_user)
+        return _server(running, agent_user)
     except filelock.Timeout:
         raise UserError(
             f"Another program has been starting or stopping the server in {root} for {LOCK_SECONDS} s.\n"
@@ -110,10 +108,7 @@ def _start(place: Place, programs: Path) -> PidFile:
         forget_stale(place.data, place.account)
         end_orphans(place.data)
     _rotate_log(place.data / "server.log")
-    if sys.platform == "win32":
-        options = f"-p {_free_port()} -c listen_addresses=127.0.0.1"
-    else:
-        options = f"-p {PORT} -k {socket_folder(place)} -c listen_addresses="
+    options = f"-p {PORT} -k {socket_folder(place)} -c listen_addresses="
     # The text of a failed statement may hold people's data: it does not belong in a log.
     options += " -c log_min_error_statement=panic"
     _start_server(place, programs, options)
@@ -160,17 +155,11 @@ def _initialise(place: Place, programs: Path, version: int) -> None:
     if place.data.exists():
         raise UserError(f"{place.data} holds something that is not a PostgreSQL data folder. Move it away.")
     fresh.mkdir(mode=0o700)
-    if place.account and sys.platform != "win32":
+    if place.account:
         os.chown(fresh, place.account.uid, place.account.gid)
-    access = ["--auth=trust"]
-    if sys.platform == "win32":
-        passwords = [secrets.token_urlsafe(24) for _ in range(2)]
-        place.secret.touch(mode=0o600)
-        place.secret.write_text("\n".join(passwords) + "\n", encoding="ascii", newline="\n")
-        access = ["--auth=scram-sha-256", f"--pwfile={place.secret}"]
     try:
         _run(place, programs, "initdb", "-D", ".", "-U", ADMIN,
-             "-E", "UTF8", *_locale(version), *access, folder=fresh)  # fmt: skip
+             "-E", "UTF8", *_locale(version), "--auth=trust", folder=fresh)  # fmt: skip
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
@@ -227,15 +216,7 @@ def _stop(place: Place, programs: Path) -> None:
     _run(place, programs, "pg_ctl", "-D", ".", "-m", "fast", "-w", "-t", START_SECONDS, "stop")
 
 
-def _server(place: Place, running: PidFile, agent_user: str) -> Server:
-    if sys.platform == "win32":
-        admin, agent = place.secret.read_text(encoding="ascii").split()
-        where: dict[str, Any] = {"host": "127.0.0.1", "port": running.port}
-        return Server(
-            "embedded",
-            {**where, "user": ADMIN, "password": admin},
-            {**where, "user": agent_user, "password": agent},
-        )
+def _server(running: PidFile, agent_user: str) -> Server:
     where = {"host": str(running.socket_folder), "port": running.port, **IGNORED_VARIABLES}
     return Server("embedded", {**where, "user": ADMIN}, {**where, "user": agent_user})
 
@@ -252,12 +233,6 @@ def _tail(log: Path, lines: int = 5) -> str:
             return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-lines:])
     except OSError:
         return ""
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _explain(text: str, where: Path) -> str:

@@ -8,7 +8,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,9 +36,10 @@ class PidFile:
 
 def read_pid_file(data: Path) -> PidFile | None:
     """postmaster.pid, or None if there is no whole one. Lines: pid, data, start, port, socket folder, …"""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
     try:
-        with os.fdopen(os.open(data / "postmaster.pid", flags), encoding="utf-8", errors="replace") as file:
+        with os.fdopen(
+            os.open(data / "postmaster.pid", os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8", errors="replace"
+        ) as file:
             lines = [*file.read(10_000).split("\n"), *[""] * 8]
         return PidFile(
             pid=int(lines[0]),
@@ -70,8 +70,6 @@ def answering(data: Path) -> PidFile | None:
 
 
 def _dial(found: PidFile) -> socket.socket:
-    if sys.platform == "win32":
-        return socket.create_connection(("127.0.0.1", found.port), timeout=ANSWER_SECONDS)
     probe = socket.socket(socket.AF_UNIX)
     try:
         probe.settimeout(ANSWER_SECONDS)
@@ -85,7 +83,7 @@ def _dial(found: PidFile) -> socket.socket:
 def alive(data: Path) -> bool:
     """Whether the process in postmaster.pid is this folder's server, and not a later one of that number."""
     found = read_pid_file(data)
-    if found is None or sys.platform == "win32":  # there pg_ctl asks the server itself
+    if found is None:
         return False
     try:
         os.kill(found.pid, 0)
@@ -145,6 +143,6 @@ def forget_stale(data: Path, account: Account | None) -> None:
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="\n") as out:
         out.write(f"{DEAD_PID}\n{data}\n0\n{found.port}\n\n\n{key}\n")
-    if account and sys.platform != "win32":
+    if account:
         os.chown(fresh, account.uid, account.gid)
     fresh.replace(file)

@@ -37,11 +37,6 @@ class Place:
         return self.home / "postgres"
 
     @property
-    def secret(self) -> Path:
-        """The two passwords (admin, agent), one a line; only on Windows."""
-        return self.home / "postgres.secret"
-
-    @property
     def lock(self) -> filelock.FileLock:
         return filelock.FileLock(self.home / "postgres.lock", timeout=LOCK_SECONDS)
 

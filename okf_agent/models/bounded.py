@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 GLANCE = 0.2
-"""Seconds between two looks at the clock; Windows notices Ctrl-C only in between."""
+"""Seconds between two looks at the clock."""
 
 
 class Timeout(Exception):

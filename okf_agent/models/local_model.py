@@ -185,7 +185,6 @@ def _start(place: Place, idle_seconds: float, progress: Progress) -> Running:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             cwd=place.folder,  # not the user's: it would be held for as long as the server lives
         )
     try:
@@ -221,8 +220,8 @@ def main(weights: Path, folder: Path, idle_seconds: float) -> None:
     """Serve until nobody has used the server for `idle_seconds`, or until a signal."""
     place = _place(folder, weights)
     leave = threading.Event()
-    for name in ("SIGTERM", "SIGINT"):
-        signal.signal(getattr(signal, name), lambda *_: leave.set())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: leave.set())
     server, running = _llama_server(weights)
     write_whole(place.state, json.dumps(asdict(running)), private=True)
     _stay(place, running, idle_seconds, leave)

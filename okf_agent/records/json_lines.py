@@ -115,7 +115,7 @@ def follow(path: Path, *, start: int, pause: float = 0.3) -> Iterator[dict[str, 
 
 def open_private(path: Path) -> int:
     """A descriptor that reads and appends; the file is made for its owner alone."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
     return os.open(path, flags, 0o600)
 
 

@@ -199,7 +199,7 @@ class Store:
         folder.mkdir()
         for other in self.folder.iterdir():
             if other.is_dir() and other != folder:
-                shutil.rmtree(other, ignore_errors=True)  # Windows keeps what another process has open
+                shutil.rmtree(other, ignore_errors=True)
         return tantivy.Index(_schema(), str(folder))
 
     def _save(self, state: State) -> None:

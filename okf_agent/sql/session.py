@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
 import selectors
-import sys
+import termios
 import threading
 import time
 from collections.abc import Mapping
@@ -257,18 +259,8 @@ def raise_error(result: pq.abc.PGresult) -> None:
         raise psycopg.errors.error_from_result(result, encoding="utf-8")
 
 
-if sys.platform == "win32":
-
-    def _readable(fileno: int) -> int:  # noqa: ARG001 - Windows cannot tell here: no bound on one huge message
-        return 0
-
-else:
-    import array
-    import fcntl
-    import termios
-
-    def _readable(fileno: int) -> int:
-        """Bytes that wait in the socket's buffer."""
-        count = array.array("i", [0])
-        fcntl.ioctl(fileno, termios.FIONREAD, count)
-        return count[0]
+def _readable(fileno: int) -> int:
+    """Return how many bytes wait in the socket's buffer."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fileno, termios.FIONREAD, count)
+    return count[0]

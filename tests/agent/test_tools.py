@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -171,10 +170,9 @@ def test_nothing_outside_the_bundle_is_read(context: Context, bundle: Path, path
     (bundle.parent / "outside.md").write_text("the secret", encoding="utf-8")
     (bundle / "config.yaml").write_text("the secret", encoding="utf-8")
     (bundle / ".hidden.md").write_text("the secret", encoding="utf-8")
-    if sys.platform != "win32":
-        (bundle / "link.md").symlink_to(bundle.parent / "outside.md")
-        (bundle / "folder").symlink_to(bundle.parent, target_is_directory=True)
-        os.mkfifo(bundle / "pipe.md")
+    (bundle / "link.md").symlink_to(bundle.parent / "outside.md")
+    (bundle / "folder").symlink_to(bundle.parent, target_is_directory=True)
+    os.mkfifo(bundle / "pipe.md")
     found = read(context, path)
     assert "the secret" not in found.text and found.failed and found.failed_reads == 1 and found.files == ()
 

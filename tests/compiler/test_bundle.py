@@ -284,7 +284,6 @@ def test_a_full_output_is_one_message(tmp_path: Path) -> None:
     assert done.returncode != 0 and "Traceback" not in done.stderr
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_a_terminal_sees_progress_and_a_pipe_gets_the_reports(tmp_path: Path) -> None:
     import pexpect
 
@@ -318,7 +317,6 @@ def test_an_alias_or_two_are_read() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="named pipes in a folder")
 def test_a_pipe_in_a_bundle_is_not_waited_for(bundle: Path) -> None:
     before = bundle_hash(bundle)
     os.mkfifo(bundle / "tables" / "pipe.md")

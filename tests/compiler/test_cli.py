@@ -6,7 +6,6 @@ import filecmp
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -83,7 +82,6 @@ def test_calls_that_cannot_work(workspace: Path, arguments: list[str], status: i
     assert (result.returncode, said in result.stderr, "Traceback" in result.stderr) == (status, True, False), result
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/full and a limit on file sizes")
 def test_a_full_disk_leaves_nothing_half_written(workspace: Path) -> None:
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(

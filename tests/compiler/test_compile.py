@@ -301,7 +301,6 @@ save(folder, {"a.md": "---\\ntype: New\\n---\\n", "b.md": "---\\ntype: New\\n---
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
 @pytest.mark.parametrize(("stage", "expected"), [("build", "Old"), ("between", "New"), ("clear", "New")])
 def test_kill_in_mid_save_leaves_one_whole_bundle(tmp_path: Path, stage: str, expected: str) -> None:
     folder = tmp_path / "bundle"
@@ -361,7 +360,6 @@ compiler()
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
 def test_a_full_disk_is_one_message_and_nothing_half_written(tmp_path: Path) -> None:
     documents = write_documents(tmp_path / "data")
     out = tmp_path / "out" / "x"

@@ -67,7 +67,6 @@ def test_seconds_have_bounds(command: str, seconds: str) -> None:
     assert (result.exit_code, "Invalid value for '--seconds'" in result.output) == (2, True)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="closes descriptors as a shell does")
 @pytest.mark.parametrize("command", ["okf-compiler stats nowhere", "okf-agent runs", "okf-agent --version"])
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_traceback_and_their_descriptors_are_nobody_s(
@@ -99,14 +98,12 @@ run(commands)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="closes descriptors as a shell does")
 def test_what_a_child_says_goes_into_no_file_of_ours(tmp_path: Path) -> None:
     command = f"exec {sys.executable} -c '{DESCRIPTORS}' 2>&-"
     subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
     assert int((tmp_path / "kept").read_text("utf-8")) > 2
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
 @pytest.mark.parametrize("command", ["okf-compiler compile shop", "okf-agent runs"])
 def test_a_current_folder_that_is_gone_is_said(command: str, tmp_path: Path) -> None:
     gone = tmp_path / "gone"

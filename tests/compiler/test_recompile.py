@@ -102,7 +102,6 @@ def test_a_check_of_what_is_not_there_makes_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need a right there")
 def test_a_bundle_behind_a_symbolic_link(out: Path, tmp_path: Path) -> None:
     link = tmp_path / "linked"
     link.symlink_to(out)
@@ -129,7 +128,6 @@ COMPILE = "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3])
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
 def test_killed_at_any_moment_with_two_at_once(tmp_path: Path) -> None:
     """Two compilers with different sources write one bundle over and over; each is killed at a random moment."""
     write_documents(tmp_path / "a")

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from okf_compiler.whole_file import write_whole
-
-posix = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
 
 
 @pytest.mark.parametrize("private", [False, True])
@@ -19,7 +16,6 @@ def test_what_is_written_is_all_there_is(tmp_path: Path, private: bool, durable:
         assert {f.name: f.read_bytes() for f in tmp_path.iterdir()} == {"a": expected}
 
 
-@posix
 def test_a_new_private_file_is_its_owners_and_a_replaced_one_keeps_its_mode(tmp_path: Path) -> None:
     file = tmp_path / "a"
     write_whole(file, "x", private=True)
@@ -38,7 +34,6 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
     assert [(f.name, f.read_text(encoding="utf-8")) for f in tmp_path.iterdir()] == [("a", "before")]
 
 
-@posix
 def test_a_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     write_whole(tmp_path / "link", "x")

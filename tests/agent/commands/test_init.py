@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -131,7 +130,7 @@ def test_the_role_has_a_password_of_its_own_in_env_alone(gym: Gym, ready: Path) 
     env = ready / ".env"
     name, _, password = env.read_text("utf-8").strip().partition("=")
     assert name == "AGENT_DB_PASSWORD" and len(password) >= 32
-    assert sys.platform == "win32" or stat.S_IMODE(env.stat().st_mode) == 0o600
+    assert stat.S_IMODE(env.stat().st_mode) == 0o600
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(**{**gym.admin, "user": "gym_reader", "password": "x"}, dbname="gym")
     files = [p for p in ready.rglob("*") if p.is_file() and p != env]
@@ -290,7 +289,6 @@ def test_documents_that_are_there_stay_the_source(gym: Gym, tmp_path: Path) -> N
     assert "gym has documents already" in result.stderr and "okf-agent prepare gym" in result.stderr
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
 def test_at_a_terminal_it_asks_first(gym: Gym) -> None:
     import pexpect
 

@@ -25,7 +25,7 @@ from okf_agent.engines.pidfile import read_pid_file
 from okf_agent.engines.place import ROOT_HOMES, find_place
 from okf_compiler.errors import UserError
 
-IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
+IS_ROOT = os.geteuid() == 0
 as_root = pytest.mark.skipif(not IS_ROOT, reason="only root may act as another user")
 
 
@@ -317,7 +317,6 @@ def test_place_that_is_a_file() -> None:
 LIMITED = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n" + START
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no limits on the size of files")
 def test_no_room_leaves_nothing_half_made() -> None:
     with workspace() as root:
         result = subprocess.run([sys.executable, "-c", LIMITED, root], capture_output=True, text=True)

@@ -124,7 +124,6 @@ def start(workspace: Workspace, *arguments: str) -> Iterator[subprocess.Popen[by
         process.wait()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="its workers cannot be killed so there")
 def test_a_worker_that_dies_loses_nothing(workspace: Workspace, whole: dict[Any, Any]) -> None:
     distributed = pytest.importorskip("distributed")
     arguments = ("eval", "run", "--suite", "many.jsonl", "--cells", "schema,pack", "--limit", "40", "--name", "spread")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -401,8 +400,7 @@ def test_ctrl_c_ends_it_cleanly(lab: Lab) -> None:
         (lab.root / "config.yaml").write_text(json.dumps({"model": config}), encoding="utf-8")
         command = [SCRIPTS / "okf-agent", "eval", "run", "--suite", "many.jsonl", "--cells", "pack", "--name", "c"]
         command += ["--set", "agent.max_steps=6"]
-        new = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if sys.platform == "win32" else {}
-        process = subprocess.Popen(command, cwd=lab.root, stderr=subprocess.PIPE, encoding="utf-8", **new)
+        process = subprocess.Popen(command, cwd=lab.root, stderr=subprocess.PIPE, encoding="utf-8")
         deadline = time.monotonic() + 60
         while lab.calls < 8 and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -290,7 +289,6 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM on Windows")
 def test_a_server_that_is_stopped_in_mid_query_leaves_nothing(shop: Workspace) -> None:
     secret = SECRETS["alice"]
     with process(shop, OKF_MCP_TOKENS=f"alice={secret}") as (server, port), ThreadPoolExecutor() as clients:

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import signal
-import sys
 from contextlib import suppress
 from typing import Any
 
@@ -43,8 +42,6 @@ def test_the_sdk_s_client_does_the_whole_way(shop: Workspace) -> None:
 
 @pytest.mark.parametrize("end", ["leaves", "SIGTERM"])
 def test_a_query_does_not_outlive_its_client_or_its_server(shop: Workspace, end: str) -> None:
-    if sys.platform == "win32" and end == "SIGTERM":
-        pytest.skip("no SIGTERM on Windows")
     with started(shop) as client:
         client.hello()
         client.call("read_file", {"paths": ["/"]}, 1)

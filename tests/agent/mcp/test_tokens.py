@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import anyio
@@ -72,7 +71,6 @@ def test_a_token_that_tells_nobody_apart_or_cannot_be_sent_is_refused(text: str,
     assert "0123456" not in str(caught.value)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes of files are of POSIX")
 def test_a_file_of_tokens_that_others_can_read_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "tokens.txt"
     file.write_text("carol=carols-token-01234567\n", encoding="utf-8")

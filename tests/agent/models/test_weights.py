@@ -154,7 +154,6 @@ def test_a_full_disk_is_one_message(index: Files, tmp_path: Path) -> None:
     assert index.asked == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no file size limit to set")
 @pytest.mark.usefixtures("index")
 def test_a_file_size_limit_is_one_message(tmp_path: Path) -> None:
     child = _fetch_in_child(tmp_path, limit=200_000)

@@ -34,7 +34,6 @@ from okf_agent.run import Run
 from okf_compiler.errors import UserError
 from okf_compiler.inert import ACTIVE
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes, limits and signals")
 EVENTS = (
     StepStarted(1),
     ModelReplied(1, "", ({"name": "run_sql", "arguments": "{}"},), "tool_calls", Usage(100, 60, 10, 5, None, 1.5, 2.0)),
@@ -92,7 +91,6 @@ def test_a_run_becomes_one_line_with_everything_counted(tmp_path: Path) -> None:
     assert not [*(tmp_path / "steps").glob("*.lock")]
 
 
-@posix
 def test_records_are_for_their_owner_alone(tmp_path: Path) -> None:
     with Recorder(tmp_path / "runs", header(), TraceSection()) as recorder:
         finish(recorder)
@@ -204,7 +202,6 @@ for number in range(int(sys.argv[2])):
 """
 
 
-@posix
 def test_lines_stay_whole_with_eight_writers_and_a_kill(tmp_path: Path) -> None:
     file = tmp_path / RUNS_FILE
     writers = [
@@ -245,7 +242,6 @@ except UserError as error:
 """
 
 
-@posix
 def test_a_size_limit_leaves_the_file_as_it_was_and_says_so(tmp_path: Path) -> None:
     before = '{"a": 1}\n' * 200
     (tmp_path / RUNS_FILE).write_text(before, encoding="utf-8")
@@ -427,7 +423,6 @@ while True:
 """
 
 
-@posix
 def test_whole_runs_killed_at_any_moment_each_leave_one_whole_line(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", DYING, str(tmp_path)], stdout=subprocess.PIPE) for _ in range(3)]
     for number, writer in enumerate(writers):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -156,8 +155,7 @@ def test_a_session(workspace: Workspace) -> None:
     assert (workspace.root / "mine.csv").read_text(encoding="utf-8") == "mine\n4711\n"
     history = workspace.root / ".okf" / "history"
     assert QUESTION in history.read_text(encoding="utf-8")
-    if sys.platform != "win32":
-        assert history.stat().st_mode & 0o077 == 0
+    assert history.stat().st_mode & 0o077 == 0
     records = workspace.records()
     assert [r["stop_reason"] for r in records] == ["submitted", "submitted", "interrupted", "submitted"]
     assert records[-1]["question"] == "Two lines,\none question?"

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -234,7 +233,6 @@ def test_several_processes_and_threads_search_while_files_change(bundle: Path) -
     assert len(search_index.Index(bundle).rank("quagga")) == 8
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX's")
 def test_a_build_that_was_killed_is_made_anew(tmp_path: Path) -> None:
     bundle = write(tmp_path / "many", {f"knowledge/n{n}.md": f"title: Quagga {n}" for n in range(1500)})
     process = subprocess.Popen([sys.executable, "-c", SEARCHER, str(bundle)], cwd=ROOT, stdout=subprocess.PIPE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import sys
 from pathlib import Path
 
 import pytest
@@ -92,7 +91,6 @@ def test_variables_are_added_where_there_is_none(tmp_path: Path, before: str, va
         assert dotenv_values(file, interpolate=False)["NAME"] == value
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="file modes")
 def test_a_new_file_with_secrets_is_for_its_owner_and_an_old_one_keeps_its_mode(tmp_path: Path) -> None:
     old, fresh = tmp_path / "old", tmp_path / "fresh"
     old.write_text("B=1\n", encoding="utf-8")

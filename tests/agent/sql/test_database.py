@@ -211,7 +211,6 @@ def test_a_locked_table_is_waited_for_no_longer_than_the_limit(params: dict[str,
             database.run("SELECT count(*) FROM customers")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="stops a process")
 def test_a_backend_that_answers_nothing_is_left_alone(params: dict[str, Any]) -> None:
     with limited(params, statement_timeout_s=0.5) as database:
         pid = int(database.run("SELECT pg_backend_pid()").rows[0][0] or 0)
@@ -248,7 +247,6 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_ctrl_c_cancels_on_the_server(params: dict[str, Any], admin: psycopg.Connection[Any]) -> None:
     code = INTERRUPTED.format(params=params)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -346,7 +344,6 @@ def test_several_threads_at_once(database: Database) -> None:
     assert sorted(map(str, found)) == sorted(str(n) for n in range(6) for _ in range(5))
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the relay speaks to a Unix socket")
 def test_a_pooler_that_refuses_startup_options(params: dict[str, Any]) -> None:
     with Pooler(params) as pooler, Database(pooler.params, "queries", LIMITS) as database:
         assert database.run("SELECT count(*) FROM orders").rows == (("2000",),)

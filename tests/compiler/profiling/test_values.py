@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,7 +80,6 @@ def test_limits_hold(index: ValueIndex) -> None:
     assert [len(index.find("san", limit)) for limit in (0, 1, 9)] == [0, 1, 2]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="file modes of POSIX")
 def test_nobody_else_reads_it(tmp_path: Path) -> None:
     values.write(tmp_path, COLUMNS)
     assert stat.S_IMODE((tmp_path / "values.sqlite").stat().st_mode) == 0o600
