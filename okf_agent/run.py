@@ -98,8 +98,9 @@ class Tally:
                 self.rate_limit_wait_seconds += waited
             case ToolFinished():
                 self._add_tool(event)
-            case AnswerChecked(database_seconds=seconds):
+            case AnswerChecked(checked=checked, database_seconds=seconds):
                 self.database_seconds += seconds
+                self.sql_errors += checked == "error"
             case Shortened(results=results):
                 self.shortened += results
             case LimitReached(reason=reason, why=why):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from okf_compiler.options import configured, json_option, print_json
+from okf_compiler.options import json_option, print_json, settings_given
 
 if TYPE_CHECKING:
     from okf_compiler.documents import Documents
@@ -93,7 +93,7 @@ def stats_command(bundle: str, as_json: bool) -> None:
     from okf_compiler.stats import lines, sizes
 
     folder = _folder(bundle)
-    documents: Documents | None = list_databases(configured()).get(folder.name)
+    documents: Documents | None = list_databases(settings_given()).get(folder.name)
     found = sizes(folder, documents)
     if as_json:
         print_json(found)
@@ -112,7 +112,7 @@ def verify_command(file: Path, by: str) -> None:
     from okf_compiler.given import concept_file
     from okf_compiler.verify import verify
 
-    file = concept_file(configured(), file)
+    file = concept_file(settings_given(), file)
     click.echo(f"{file}: verified by {by} at {verify(file, by)}")
 
 
@@ -120,7 +120,7 @@ def _folder(bundle: str) -> Path:
     """Return the folder of a bundle that a command names."""
     from okf_compiler.given import bundle_folder
 
-    return bundle_folder(configured(), bundle)
+    return bundle_folder(settings_given(), bundle)
 
 
 COMMANDS = (validate_command, index_command, diff_command, stats_command, verify_command)

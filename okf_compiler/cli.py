@@ -12,12 +12,12 @@ import click
 from okf_compiler.bundle_commands import COMMANDS
 from okf_compiler.options import (
     config_options,
-    configured,
     configured_server,
     database_from,
     json_option,
     print_json,
     seconds_option,
+    settings_given,
     source_options,
     tables_from,
 )
@@ -48,7 +48,7 @@ def compile_command(
     from okf_compiler.gather import NOTHING_MORE, Sources
     from okf_compiler.given import database_name
 
-    settings, sources = configured(data), Sources(live=live, **files)
+    settings, sources = settings_given(data), Sources(live=live, **files)
     name = database_name(settings, name)
     if sources != NOTHING_MORE and (name in ("all", "..", ".") or Path(name).name != name):
         raise UserError(f"These sources are of one database, and it needs a plain name, not {name!r}.", status=2)
@@ -95,7 +95,7 @@ def check_command(
     from okf_compiler.given import database_name
     from okf_compiler.link import link
 
-    settings = configured(data)
+    settings = settings_given(data)
     name = database_name(settings, name)
     reach = configured_server(name)
     documented = gather(settings, name, Sources(live=None, **files), reach)
@@ -125,7 +125,7 @@ def inspect_command(name: str, data: Path | None, live: str | None, as_json: boo
     from okf_compiler.given import database_name
     from okf_compiler.inspect import facts, lines
 
-    settings = configured(data)
+    settings = settings_given(data)
     name = database_name(settings, name)
     found = facts(gather(settings, name, Sources(live=live, **files), configured_server(name)))
     if as_json:

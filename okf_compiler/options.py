@@ -50,7 +50,7 @@ def config_given(context: click.Context | None = None) -> tuple[Path | None, tup
     return meta.get("config"), meta.get("set", ())
 
 
-def configured(data: Path | None = None) -> Settings:
+def settings_given(data: Path | None = None) -> Settings:
     """The workspace's settings, with one data root if `data` names it.
 
     Raises:

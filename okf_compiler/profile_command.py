@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from okf_compiler.inert import inert
-from okf_compiler.options import configured, configured_server, database_from, seconds_option
+from okf_compiler.options import configured_server, database_from, seconds_option, settings_given
 
 if TYPE_CHECKING:
     from okf_compiler.model import Database
@@ -42,7 +42,7 @@ def profile_command(name: str, source: str, hide: tuple[str, ...], again: bool, 
     from okf_compiler.profiling import run
     from okf_compiler.profiling.limits import Limits, Request
 
-    settings = configured()
+    settings = settings_given()
     name = database_name(settings, name)
     if not is_name(name):
         raise UserError(f"A database has a plain name, not {name!r}.", status=2)

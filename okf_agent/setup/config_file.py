@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from dotenv import dotenv_values
+from dotenv import dotenv_values, set_key
 
 from okf_compiler.errors import UserError
 from okf_compiler.whole_file import write_whole
 
 Keys = tuple[str, ...]
-_PLAIN = re.compile(r"[\w.:/@%+=,~-]+")
 
 
 def set_keys(file: Path, wanted: Mapping[Keys, Any]) -> list[str]:
@@ -53,18 +50,10 @@ def add_variables(file: Path, wanted: Mapping[str, str]) -> list[str]:
 
     A new file is for its owner only.
     """
-    text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n") if file.is_file() else ""
-    has = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    has = dotenv_values(file, interpolate=False, encoding="utf-8-sig")
     added = {name: value for name, value in wanted.items() if not has.get(name)}
     for name, value in added.items():
-        line = f"{name}={_quoted(value)}"
-        empty = re.compile(rf"^(?:export )?{name}[ \t]*=[ \t]*$", re.MULTILINE)
-        if empty.search(text):
-            text = empty.sub(line.replace("\\", r"\\"), text, count=1)
-        else:
-            text += ("\n" if text and not text.endswith("\n") else "") + line + "\n"
-    if added:
-        write_whole(file, text, private=True)
+        set_key(file, name, value, quote_mode="auto", follow_symlinks=True)
     return list(added)
 
 
@@ -94,12 +83,6 @@ def ignore_files(root: Path) -> list[str]:
         head = text if not text or text.endswith("\n") else text + end
         write_whole(file, (head + end.join([*added, ""])).encode("utf-8", "surrogateescape"))
     return added
-
-
-def _quoted(value: str) -> str:
-    if _PLAIN.fullmatch(value):
-        return value
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _load(text: str) -> dict[str, Any]:

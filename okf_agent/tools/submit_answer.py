@@ -35,12 +35,14 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     if context.sent_back_at == context.step:
         return ToolResult(prompts.say("back_once"), failed=True)
     check = check_answer(arguments["sql"], arguments["answer"], context)
+    failed = int(check.answer.checked == "error")
     if check.problem and context.sent_back_at is None:
         context.sent_back_at = context.step
         text = prompts.say("back", problem=check.problem)
-        return ToolResult(text, failed=True, database_seconds=check.seconds)
+        return ToolResult(text, failed=True, sql_errors=failed, database_seconds=check.seconds)
     context.check = check
-    return ToolResult(prompts.say("accepted"), database_seconds=check.seconds)
+    accepted = prompts.say("accepted")
+    return ToolResult(accepted, sql_errors=failed, database_seconds=check.seconds)
 
 
 def check_answer(sql: str, answer: str | None, context: Context) -> Check:

@@ -365,10 +365,12 @@ def test_a_query_that_does_not_run_is_shown_with_its_reason(workspace: Workspace
     wrong = submit("SELECT late FROM orders", "So many are late.")
     result = workspace.agent("ask", "How many are late?", script=[wrong, wrong])
     assert (result.returncode, workspace.records()[-1]["answer"]["checked"]) == (1, "error")
+    assert workspace.records()[-1]["sql_errors"] == 2 and "2 SQL errors" in result.stderr
     assert 'The query does not run. ERROR: column "late" does not exist' in result.stdout
     in_pack = text("```sql\nSELECT late FROM orders\n```")
     result = workspace.agent("ask", "How many are late?", "--knowledge", "pack", script=[in_pack, in_pack])
     assert 'The query does not run. ERROR: column "late" does not exist' in result.stdout
+    assert workspace.records()[-1]["sql_errors"] == 2 and "2 SQL errors" in result.stderr
     steps = workspace.agent("runs", "show", script=[])
     assert 'its query does not run: ERROR: column "late" does not exist' in steps.stdout
 
