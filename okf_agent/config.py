@@ -130,9 +130,9 @@ class McpSection(Section):
     session_idle_s: Seconds = 1800
     """Seconds after which an HTTP session without a call ends, and its record is written."""
     max_sessions: Positive = 1000
-    """HTTP sessions that may be open at once."""
+    """HTTP sessions that may be open at once; where there are several tokens, no more for one than are left free."""
     max_clients: Positive = 1000
-    """HTTP connections that may be open at once; one more is answered with 503."""
+    """HTTP requests that may be under way at once; one more is answered with 503."""
     max_request_bytes: Positive = 1_000_000
     """Bytes of one HTTP request; a larger one is refused before it is read."""
     request_timeout_s: Seconds = 30

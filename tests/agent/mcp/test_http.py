@@ -318,6 +318,7 @@ def test_a_server_that_is_stopped_in_mid_query_leaves_nothing(shop: Workspace) -
         (["--http", "127.0.0.1:0"], {"OKF_MCP_TOKENS": "no-name-but-long-enough"}, "must be name=token"),
         (["--http", "127.0.0.1:0", "--tokens", "nowhere"], {}, "cannot be read"),
         (["--stateless"], {}, "go with --http"),
+        (["--set", "mcp.connections=1000"], {}, "must be below database.connection_limit"),
         (["--db", "shp"], {}, "did you mean 'shop'?"),
         (
             ["--http", "127.0.0.1:0", "--set", "mcp.tokens={alcie: {databases: [shop]}}"],

@@ -160,6 +160,25 @@ def test_opening_a_session_is_a_call(shop: Workspace, stateless: bool) -> None:
         assert b'"isError":false' in calls(running.port, "bob", "SELECT 1")
 
 
+def test_each_server_counts_for_itself_from_its_start(shop: Workspace) -> None:
+    config = configured(shop, calls_per_minute=1)
+    for _ in range(2):
+        with over_http(config, secrets=SECRETS) as running, over_http(config, secrets=SECRETS) as other:
+            for each in (running, other):
+                answers = [calls(each.port, "alice", "SELECT 1") for _ in range(2)]
+                assert [b"1 calls a minute" in answer for answer in answers] == [False, True]
+
+
+def test_a_session_that_is_silent_ends_and_frees_its_place(shop: Workspace) -> None:
+    with over_http(configured(shop, session_idle_s=0.5, max_sessions=1)) as running:
+        session = opened(running.url)
+        assert initialize(running.url).status_code == 503
+        wait_until(lambda: initialize(running.url).status_code == 200, "the silent session ends", 20)
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        accept = {"Accept": "application/json, text/event-stream"}
+        assert httpx2.post(running.url, json=ping, headers=accept | session).status_code == 404
+
+
 HOSTS: list[tuple[list[tuple[str, str]], int]] = [
     ([("Host", "localhost")], 200),
     ([("Host", "shop.example")], 200),
