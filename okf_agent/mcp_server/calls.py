@@ -19,9 +19,9 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from okf_agent import prompts
 from okf_agent.mcp_server.databases import ClientError, Databases, Stop, for_client
-from okf_agent.mcp_server.limits import GONE, KEPT, Meter, Shares
+from okf_agent.mcp_server.limits import GONE, KEPT, Shares
 from okf_agent.mcp_server.records import STOP_PAUSE, STOP_SECONDS, Records
-from okf_agent.mcp_server.tokens import Tokens, holder
+from okf_agent.mcp_server.tokens import Meter, Tokens, holder
 from okf_agent.prompts import framing
 from okf_agent.tools import ToolResult
 from okf_compiler.errors import UserError
@@ -40,6 +40,8 @@ ASKS = 4
 TICK_SECONDS = 1.0
 """Seconds between two reports of a long call's progress."""
 LABEL_CHARS = 200
+OPENED = "okf.opened"
+"""Key of a connection's state: it has been initialized, which a client may do again."""
 
 
 @dataclass(frozen=True)
@@ -119,21 +121,20 @@ class Calls:
         Raises:
             MCPError: its token has used up a limit.
         """
-        connection = connection_of(ctx)
-        ending, again = connection.exit_stack, connection.state.setdefault("okf.opened", [])
-        if ctx.request is not None and client.conversation and not again:
-            again.append(True)
-            ctx.request.scope[KEPT] = True
-            ending.callback(self.sessions.give_back, client.token)
-            ending.push_async_callback(self.records.end, client.conversation)
+        connection, key = connection_of(ctx), client.conversation
+        if key and OPENED not in connection.state:
+            connection.state[OPENED] = True
+            self.told[key] = ctx.session
+            connection.exit_stack.callback(self.told.pop, key, None)
+            if ctx.request is not None:
+                ctx.request.scope[KEPT] = True
+                connection.exit_stack.callback(self.sessions.give_back, client.token)
+                connection.exit_stack.push_async_callback(self.records.end, key)
         meter = self._meter(client.token)
         if refusal := meter.refusal():
             raise MCPError(types.INVALID_REQUEST, refusal)
         with meter.call():
             pass
-        if client.conversation:
-            self.told[client.conversation] = ctx.session
-            ending.callback(self.told.pop, client.conversation, None)
 
     async def look(self, ctx: Ctx, work: Callable[[Client], T]) -> T:
         """Return what `work` finds in files, off the record and outside the limits.

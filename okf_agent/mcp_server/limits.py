@@ -1,7 +1,4 @@
-"""What the SDK does not limit: the share of each token, what it uses, and the connections of slow clients.
-
-Counted in this process: several servers behind a balancer each allow it anew.
-"""
+"""What the SDK does not limit: the share of each token, and the connections of slow clients."""
 
 from __future__ import annotations
 
@@ -11,10 +8,9 @@ import math
 import re
 import resource
 import socket
-import time
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import anyio
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -23,12 +19,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from okf_agent import prompts
 from okf_agent.config import McpSection
 from okf_agent.mcp_server.tokens import holder
 
 logger = logging.getLogger(__name__)
-MINUTE, HOUR = 60.0, 3600.0
 GONE, KEPT = "okf.gone", "okf.kept"
 """Keys of a request's scope: an event that its client has left, and whether it opened a session that goes on."""
 HOST = rb"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?"
@@ -85,69 +79,6 @@ class Shares:
             yield
         finally:
             self.give_back(holder)
-
-
-class Window:
-    """What was used in the last `seconds`."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.total = 0.0
-        self._entries: deque[tuple[float, float]] = deque()
-
-    def add(self, now: float, amount: float) -> None:
-        self._entries.append((now, amount))
-        self.total += amount
-
-    def used(self, now: float) -> float:
-        while self._entries and self._entries[0][0] <= now - self.seconds:
-            self.total -= self._entries.popleft()[1]
-        return self.total
-
-    def wait(self, now: float) -> float:
-        """Return the seconds until the oldest entry counts no more."""
-        return self._entries[0][0] + self.seconds - now if self._entries else self.seconds
-
-
-class Meter:
-    """What the holder of one token has used. Used from the server's event loop."""
-
-    def __init__(self, section: McpSection | None, clock: Callable[[], float] = time.monotonic) -> None:
-        """Without a `section` nothing is refused."""
-        self._section = section
-        self._clock = clock
-        self._calls, self._rows, self._seconds = Window(MINUTE), Window(HOUR), Window(HOUR)
-        self._began: list[float] = []
-
-    def refusal(self) -> str:
-        """Return why a further call is refused, with the time to wait; "" if it is not."""
-        now, section = self._clock(), self._section
-        if section is None:
-            return ""
-        running = sum(now - began for began in self._began)
-        limits = (
-            (self._calls, 0.0, section.calls_per_minute, "calls a minute"),
-            (self._rows, 0.0, section.rows_per_hour, "rows an hour"),
-            (self._seconds, running, section.seconds_per_hour, "seconds of queries an hour"),
-        )
-        for window, more, most, words in limits:
-            if window.used(now) + more >= most:
-                seconds = math.ceil(max(1.0, window.wait(now)))
-                return prompts.say("mcp_limit", limit=f"{most:,.0f} {words}", seconds=seconds)
-        return ""
-
-    @contextmanager
-    def call(self) -> Iterator[Callable[[int], None]]:
-        """Count a call, and its seconds while it runs; gives a function that counts rows."""
-        began = self._clock()
-        self._calls.add(began, 1)
-        self._began.append(began)
-        try:
-            yield lambda rows: self._rows.add(self._clock(), rows)
-        finally:
-            self._began.remove(began)
-            now = self._clock()
-            self._seconds.add(now, now - began)
 
 
 class FairShare:

@@ -1,13 +1,20 @@
-"""Who may come in over HTTP: named bearer tokens, each for some of the databases."""
+"""Who may come in over HTTP, and how much each may use: named bearer tokens, and what their holders have used.
+
+Counted in this process: several servers behind a balancer each allow it anew.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import logging
+import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,11 +22,13 @@ from typing import Any
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
+from okf_agent import prompts
 from okf_agent.config import McpSection
 from okf_agent.mcp_server.address import VARIABLE
 from okf_compiler.errors import UserError, did_you_mean
 
 logger = logging.getLogger(__name__)
+MINUTE, HOUR = 60.0, 3600.0
 LEAST_CHARS = 16
 """Of a token: what is shorter can be guessed."""
 NAME = re.compile(r"[\w.@-]+")
@@ -129,3 +138,66 @@ def _check_served(name: str, databases: Sequence[str], served: Sequence[str]) ->
 
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+
+
+class Window:
+    """What was used in the last `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.total = 0.0
+        self._entries: deque[tuple[float, float]] = deque()
+
+    def add(self, now: float, amount: float) -> None:
+        self._entries.append((now, amount))
+        self.total += amount
+
+    def used(self, now: float) -> float:
+        while self._entries and self._entries[0][0] <= now - self.seconds:
+            self.total -= self._entries.popleft()[1]
+        return self.total
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until the oldest entry counts no more."""
+        return self._entries[0][0] + self.seconds - now if self._entries else self.seconds
+
+
+class Meter:
+    """What the holder of one token has used. Used from the server's event loop."""
+
+    def __init__(self, section: McpSection | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Without a `section` nothing is refused."""
+        self._section = section
+        self._clock = clock
+        self._calls, self._rows, self._seconds = Window(MINUTE), Window(HOUR), Window(HOUR)
+        self._began: list[float] = []
+
+    def refusal(self) -> str:
+        """Return why a further call is refused, with the time to wait; "" if it is not."""
+        now, section = self._clock(), self._section
+        if section is None:
+            return ""
+        running = sum(now - began for began in self._began)
+        limits = (
+            (self._calls, 0.0, section.calls_per_minute, "calls a minute"),
+            (self._rows, 0.0, section.rows_per_hour, "rows an hour"),
+            (self._seconds, running, section.seconds_per_hour, "seconds of queries an hour"),
+        )
+        for window, more, most, words in limits:
+            if window.used(now) + more >= most:
+                seconds = math.ceil(max(1.0, window.wait(now)))
+                return prompts.say("mcp_limit", limit=f"{most:,.0f} {words}", seconds=seconds)
+        return ""
+
+    @contextmanager
+    def call(self) -> Iterator[Callable[[int], None]]:
+        """Count a call, and its seconds while it runs; gives a function that counts rows."""
+        began = self._clock()
+        self._calls.add(began, 1)
+        self._began.append(began)
+        try:
+            yield lambda rows: self._rows.add(self._clock(), rows)
+        finally:
+            self._began.remove(began)
+            now = self._clock()
+            self._seconds.add(now, now - began)

@@ -11,8 +11,7 @@ from starlette.requests import HTTPConnection
 
 from okf_agent.config import McpSection
 from okf_agent.mcp_server.databases import Pool
-from okf_agent.mcp_server.limits import Meter
-from okf_agent.mcp_server.tokens import Tokens, load
+from okf_agent.mcp_server.tokens import Meter, Tokens, load
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_compiler.errors import UserError
