@@ -42,6 +42,7 @@ from navigation_sets import SHOP, Place, Task, cut, documents_in, place, shop_ta
 from needs import test_data
 
 from okf_agent import agent
+from okf_agent.clock import today
 from okf_agent.config import ModelSection
 from okf_agent.events import Message, Usage
 from okf_agent.knowledge import Knowledge, Sources, prepare
@@ -203,7 +204,7 @@ def ask(task: Task, place: Place, way: Way, cached: set[int]) -> Cost:
     if way.name == "plain":
         reader.named.insert(0, "/index.md")
     run = agent.run(
-        Question(task.text, place.documents.name),
+        Question(task.text, place.documents.name, today(None, None)),
         way.knowledge(task.text, sources),
         reader,
         Context(bundle=place.bundle, database=Rows(), profiles=place.profiles),

@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.endpoint import Endpoint, Scripted, calls, submit  # noqa: E402
 
 from okf_agent import agent  # noqa: E402
+from okf_agent.clock import today  # noqa: E402
 from okf_agent.config import ModelSection, TraceSection  # noqa: E402
 from okf_agent.engines import embedded  # noqa: E402
 from okf_agent.events import Event, StepStarted  # noqa: E402
@@ -130,7 +131,7 @@ def run(endpoint: Endpoint, bundle: Path, runs: Path, on_event: Callable[[Event]
             on_event(event)
 
         done = agent.run(
-            Question("How many?", "d"),
+            Question("How many?", "d", today(None, None)),
             prepare("bundle", "How many?", Sources("d", bundle=bundle)),
             Model(ModelSection(name="openai/scripted", api_base=endpoint.url)),
             Context(bundle=bundle),

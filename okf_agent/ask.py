@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from okf_agent import agent, knowledge, llm
 from okf_agent.bundles import measured
 from okf_agent.cell import KNOWLEDGE, Cell
+from okf_agent.clock import today
 from okf_agent.config import Config, Price
 from okf_agent.downloads.fetch import progress_bar
 from okf_agent.events import Event, Message
@@ -221,9 +222,11 @@ def ask(asked: Asked, cell: Cell, workspace: Supplies, on_event: Callable[[Event
         llm.start_import()  # takes seconds, so it goes on while the database gets ready
         ready, known, context = _prepared(asked, cell, workspace, say)
         read = bundle_hash(ready.bundle) if KNOWLEDGE[cell.knowledge].reads_bundle else None
-        recorder.update(bundle_hash=read, unsafe_role=bool(ready.unsafe))
+        day = today(ready.database, config.agent.today)
+        told = {"today": day.date.isoformat(), "time_zone": day.time_zone}
+        recorder.update(bundle_hash=read, unsafe_role=bool(ready.unsafe), **told)
         run = agent.run(
-            Question(text, asked.database, asked.conversation),
+            Question(text, asked.database, day, asked.conversation),
             known,
             workspace.model(cell.model, asked.repeat),
             context,

@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -97,6 +98,8 @@ class AgentSection(Section):
     """Name the paths that match the question beside it, where the model can read the bundle."""
     pack_tokens: Positive = 12_000
     """Tokens that a pack takes at most, about; the embedded model has a smaller limit of its own."""
+    today: date | None = None
+    """The date that models are told in place of today's: the same questions then get the same prompts on any day."""
     find_value: bool = False
     """Give the model the tool find_value, which says in which columns a value occurs; it needs a profile."""
 

@@ -32,18 +32,20 @@ def first_messages(question: Question, knowledge: Knowledge, *, has_content: boo
     """The instructions with the knowledge, what was said before, and the question.
 
     Instructions come first and hold nothing of the question, so that providers can cache them; where one reply is
-    asked for, everything is one message, and what is the same for many questions stands at its beginning.
+    asked for, everything is one message, and what is the same for many questions stands at its beginning. The date
+    stands behind the knowledge, so that what is cached before it stays so over midnight.
     """
     knows = "\n\n".join(knowledge.sections)
     text = f"{question.text}\n\n{knowledge.signposts}" if knowledge.signposts else question.text
+    today = question.day.told()
     if knowledge.reply == "sql":
         content = "" if has_content else prompts.say("content_none_sql")
         asked = prompts.load(
-            knowledge.prompt, database=question.database, content=content, knowledge=knows, question=text
+            knowledge.prompt, database=question.database, content=content, knowledge=knows, question=text, today=today
         )
         return [*question.conversation, {"role": "user", "content": printable(framing.unmarked(asked))}]
     content = prompts.say("content_ready" if has_content else "content_none")
-    system = prompts.load("instructions.md", database=question.database, content=content, knowledge=knows)
+    system = prompts.load("instructions.md", database=question.database, content=content, knowledge=knows, today=today)
     return [
         {"role": "system", "content": printable(framing.unmarked(system))},
         *question.conversation,

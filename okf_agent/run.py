@@ -24,6 +24,7 @@ from okf_agent.events import (
 )
 
 if TYPE_CHECKING:
+    from okf_agent.clock import Day
     from okf_agent.sql.database import QueryResult
 
 
@@ -43,6 +44,8 @@ class Question:
 
     text: str
     database: str
+    day: Day
+    """What the model is told of the day on which it is asked."""
     conversation: tuple[Message, ...] = ()
     """Messages between the instructions and this question: earlier questions, their SQL, their first rows."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from okf_agent import knowledge
 from okf_agent.ask import sources_of
 from okf_agent.cell import Cell
+from okf_agent.clock import UNASKED, today
 from okf_agent.config import Config
 from okf_agent.events import Message
 from okf_agent.messages import first_messages, tools_of
@@ -76,7 +77,8 @@ def see(config: Config, database: str, question: str, cell: Cell, bundle: Path |
         say(f"Nothing was measured in {database}: `okf-compiler profile {database}` does, for profiles and values")
     text = question.strip() or NO_QUESTION
     known = knowledge.prepare(cell.knowledge, question.strip(), sources)
-    messages = first_messages(Question(text, database), known, has_content=_has_content(config, documents))
+    day = replace(today(None, config.agent.today), time_zone=UNASKED)
+    messages = first_messages(Question(text, database, day), known, has_content=_has_content(config, documents))
     offered = tools_of(known, config.settings.database.max_rows) if known.reply == "tools" else ()
     specs = tuple(tool.spec() for tool in offered)
     return Seen(database, cell.knowledge, tuple(messages), specs, _parts(messages, specs, text))

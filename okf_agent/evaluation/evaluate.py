@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from okf_agent import prompts
 from okf_agent.ask import Workspace
 from okf_agent.cell import Cell
+from okf_agent.clock import today
 from okf_agent.config import Config
 from okf_agent.evaluation import (
     contamination,
@@ -67,7 +68,7 @@ def run(config: Config, wanted: EvalOptions, console: Console) -> int:
     name = planned.wanted.name or _new_name(planned.suite.name)
     folder = store.folder_of(config, name)
     suites.hold_pins(planned.suite, say)
-    config = databases.configured(planned.suite, config)
+    config = _on_one_day(databases.configured(planned.suite, config), planned.begun)
     replies = Replies(config.runs / REPLIES) if wanted.cache else None
     with ExitStack() as stack:
         stack.enter_context(store.alone(folder))
@@ -79,6 +80,13 @@ def run(config: Config, wanted: EvalOptions, console: Console) -> int:
         workers = stack.enter_context(executor.opened(wanted.executor, at_once(wanted, planned.cells)))
         stopped = _ask_all(planned, evaluation, workspace, workers, console)
     return _say_end(evaluation, stopped, planned, say)
+
+
+def _on_one_day(config: Config, begun: Evaluation | None) -> Config:
+    """Return the configuration with the date that every question is told, that of the evaluation's first day."""
+    told = (begun.facts.get("today") or str(begun.facts["started_at"])[:10]) if begun else ""
+    day = date.fromisoformat(told) if told else config.agent.today or today(None, None).date
+    return replace(config, agent=config.agent.model_copy(update={"today": day}))
 
 
 def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
@@ -156,6 +164,7 @@ def begin(planned: Planned, config: Config, folder: Path, ready: Mapping[str, Re
     bundles = plan.contents(config.settings, ready)
     configurations = {cell.name: plan.configuration(config, cell, bundles) for cell in planned.cells}
     facts = plan.facts(folder.name, planned, configurations) | {plan.OWN_SERVER: bool(config.model.api_base)}
+    facts |= {"today": str(config.agent.today)}
     facts |= leakage.summary(found)
     for remark in leakage.remarks(facts):
         say(remark)

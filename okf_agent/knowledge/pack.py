@@ -11,6 +11,7 @@ from dataclasses import replace
 from okf_agent import prompts
 from okf_agent.bundles import cards
 from okf_agent.bundles.cards import Cards
+from okf_agent.clock import LONGEST
 from okf_agent.knowledge.model import Knowledge, Sources
 from okf_agent.models.providers import LOCAL
 from okf_agent.packing import rank, shape, write
@@ -118,6 +119,6 @@ def _tables_of(named: Sequence[Named], known: Cards) -> list[str]:
 
 def _room(question: str, writer: write.Writer, named: Sequence[Named]) -> int:
     """Tokens for tables, joins and rules: what the rest of the message leaves."""
-    rest = prompts.load(writer.shape.prompt, database="", content="", knowledge="", question=question)
+    rest = prompts.load(writer.shape.prompt, database="", content="", knowledge="", question=question, today=LONGEST)
     spent = tokens(rest) + FRAMES_TOKENS + tokens(writer.note()) + sum(tokens(writer.value(each)) + 1 for each in named)
     return max(0, writer.shape.max_tokens - spent)

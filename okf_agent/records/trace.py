@@ -86,6 +86,9 @@ class Header:
     follows: str | None = None
     bundle_hash: str | None = None
     unsafe_role: bool = False
+    today: str = ""
+    """The date that the model was told, in `time_zone`, that of the database's session; "" before it is known."""
+    time_zone: str = ""
     cell: Mapping[str, Any] | None = None
     """The settings of its cell; in an evaluation with the cell's name."""
     client: str = "cli"

@@ -56,7 +56,7 @@ class Asker:
     def __call__(self, endpoint: Endpoint, question: str = ASKED) -> Run:
         section = {"name": "openai/scripted", "api_base": endpoint.url, **self.section}
         run = agent.run(
-            Question(question, "hubs"),
+            Question(question, "hubs", hubs.DAY),
             self.knowledge or prepare("bundle", question, Sources("hubs", bundle=self.bundle)),
             Model(ModelSection.model_validate(section), cancelled=self.cancelled),
             Context(bundle=self.bundle, database=self.database),

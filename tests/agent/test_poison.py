@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support import hubs
 
 from okf_agent import prompts
 from okf_agent.cell import KNOWLEDGE, Cell
@@ -98,7 +99,7 @@ def read_all(mode: str, database: Database, *, poisoned_values: bool, folder: Pa
     known = prepare(mode, asked, sources)
     texts = [
         str(m["content"])
-        for m in first_messages(Question(QUESTION, "pets"), known, has_content=context.database is not None)
+        for m in first_messages(Question(QUESTION, "pets", hubs.DAY), known, has_content=context.database is not None)
     ]
     if any(tool.name == "read_file" for tool in known.tools):
         files = [f"/{f.relative_to(folder / 'bundle').as_posix()}" for f in (folder / "bundle").rglob("*.md")]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import hubs
 from support.documents import compile_documents
 from support.endpoint import Endpoint, calls, submit
 
@@ -68,7 +69,7 @@ def walk(endpoint: Endpoint, task: Task, mode: str, sources: Sources, runs: Path
             recorder.on_event(event)
 
         run = agent.run(
-            Question(task.question, task.database),
+            Question(task.question, task.database, hubs.DAY),
             prepare(mode, task.question, sources),
             model,
             Context(bundle=sources.bundle),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 from psycopg import sql
 
+from okf_agent.clock import Day
 from okf_agent.engines import Server
 from okf_compiler.postgres import connect
 
@@ -52,3 +54,7 @@ def write_bundle(root: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8", newline="\n")
     return root
+
+
+DAY = Day(date(2026, 12, 1), "Europe/Berlin")
+"""What tests tell a model of the day."""

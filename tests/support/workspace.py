@@ -27,6 +27,8 @@ ACTIVE = [
     calls(("run_sql", {"sql": SQL})),
     submit(SQL, "52 customers are active."),
 ]
+TODAY = "2026-12-01"
+"""What models are told; a test may say another day."""
 QUESTION = "How many active customers do we have?"
 
 
@@ -54,7 +56,7 @@ class Workspace:
     def configure(self, api_base: str, **agent: Any) -> None:
         config = {
             "model": {"name": "openai/scripted", "api_base": api_base, "retries": 0},
-            "agent": {"raw_docs": [root.as_posix() for root in self.roots], **agent},
+            "agent": {"raw_docs": [root.as_posix() for root in self.roots], "today": TODAY, **agent},
         }
         (self.root / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
 

@@ -11,6 +11,7 @@ from support.endpoint import submit, text
 from support.workspace import QUESTION, Workspace
 
 from okf_agent.cell import KNOWLEDGE
+from okf_agent.clock import UNASKED
 
 PARTS = {
     "bundle": ["instructions", "index", "question", "signposts", "tools"],
@@ -30,7 +31,8 @@ def test_it_is_what_the_model_gets(workspace: Workspace, mode: str) -> None:
     reply = text("```sql\nSELECT 52\n```") if mode == "pack" else submit("SELECT 52", "52.")
     workspace.agent("ask", QUESTION, "--knowledge", mode, script=[reply])
     request = workspace.endpoint.requests[0]
-    assert seen["messages"] == request["messages"]
+    zone = workspace.records()[-1]["time_zone"]
+    assert zone and json.loads(json.dumps(seen["messages"]).replace(UNASKED, zone)) == request["messages"]
     assert seen["tools"] == request.get("tools", [])
     assert [name for name, count in seen["tokens"]["parts"].items() if count] == PARTS[mode]
     assert sum(seen["tokens"]["parts"].values()) == seen["tokens"]["all"]

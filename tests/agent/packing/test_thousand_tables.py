@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import conglomerate
+from support import conglomerate, hubs
 
 from okf_agent import prompts
 from okf_agent.cell import Cell
@@ -63,7 +63,7 @@ def test_a_pack_of_a_thousand_tables_fits_and_holds_what_questions_need(large: P
     missing = []
     for question, tables, rules in QUESTIONS:
         knowledge = prepare("pack", question, Sources("conglomerate", bundle=large, cell=Cell("x", "pack")))
-        (message,) = first_messages(Question(question, "conglomerate"), knowledge, has_content=False)
+        (message,) = first_messages(Question(question, "conglomerate", hubs.DAY), knowledge, has_content=False)
         assert tokens(message["content"]) <= LIMIT, question
         missing += [f"{question}: {t}" for t in tables.split() if f"CREATE TABLE {t} (" not in message["content"]]
         missing += [f"{question}: {rules}"] * (bool(rules) and f"- {rules}: " not in message["content"])
