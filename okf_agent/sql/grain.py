@@ -261,6 +261,8 @@ class _Measure:
         """Put a subquery that numbers its rows in the place of a source."""
         from sqlglot import exp
 
+        if isinstance(node.parent, exp.Subquery):
+            node = node.parent  # a subquery in FROM is its SELECT for sqlglot's scope
         if node.args.get("sample"):
             raise _Unknown
         inner = node.copy()

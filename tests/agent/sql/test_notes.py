@@ -61,6 +61,8 @@ REPEATS = [
      "k AS (SELECT v * 2 AS w FROM j WHERE product <> 'c') SELECT sum(w) FROM k", "orders", 3, 5, "lines"),
     ("WITH t AS (SELECT customer_id, sum(amount) AS total FROM orders GROUP BY 1) "
      "SELECT sum(t.total) FROM t JOIN orders o ON o.customer_id = t.customer_id", "t", 2, 3, "orders"),
+    ("SELECT sum(t.total) FROM (SELECT customer_id AS c, sum(amount) AS total FROM orders GROUP BY 1) AS t "
+     "JOIN orders o ON o.customer_id = t.c", "t", 2, 3, "orders"),
     ("SELECT sum(r.amount) FROM recent r JOIN lines l ON l.order_id = r.id", "recent", 3, 7, "lines"),
     ("SELECT sum(e.cost) FROM events e JOIN lines l ON l.order_id = e.order_id", "events", 2, 6, "lines"),
     ("SELECT sum(a.pay) FROM staff a JOIN staff b ON b.boss = a.id", "staff (a)", 1, 2, "staff (b)"),
