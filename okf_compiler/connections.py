@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict
 
-from okf_compiler.errors import UserError
+from okf_compiler.console import tell
+from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.model import Database
 from okf_compiler.postgres import connect, without_secrets
 from okf_compiler.settings import Settings
@@ -20,6 +22,14 @@ Result = TypeVar("Result")
 CONFIGURED = "configured"
 SERVER = "okf_compiler.server"
 """Entry points of this group give connect parameters for a database's name."""
+OF_OTHERS = frozenset(
+    (
+        "pgbouncer", "schema", "connection_limit", "pool_timeout", "pool_size", "max_overflow", "statement_cache_size",
+        "prepared_statement_cache_size", "prepareThreshold", "uselibpqcompat", "supa", "workaround", "sslaccept",
+        "socket_timeout", "binary_parameters", "prepare", "default_query_exec_mode",
+    )
+)  # fmt: skip
+"""Parameters of URLs as poolers and other programs' drivers write them, which change nothing of where one connects."""
 Reach = Callable[[], Mapping[str, Any]]
 """Gives connect parameters of the configured server."""
 
@@ -71,11 +81,12 @@ def parse_url(url: str, or_else: str = "") -> tuple[dict[str, Any], str]:
     Raises:
         UserError: it is none, in our words: libpq's own complaint about it could quote the password.
     """
+    url = _without_driver(url)
     try:
         # Any other @ is part of a password, whose rest libpq would take for a host.
         if re.fullmatch(r"postgres(?:ql)?://([^/?#@]*@)?[^@]*", url) is None:
             raise ValueError
-        params: dict[str, Any] = conninfo_to_dict(url)
+        params: dict[str, Any] = conninfo_to_dict(_without_strange(url))
         if re.fullmatch(r"[\d,]*", str(params.get("port", ""))) is None:  # a password whose host was forgotten
             raise ValueError
     except (psycopg.Error, ValueError):
@@ -88,6 +99,42 @@ def parse_url(url: str, or_else: str = "") -> tuple[dict[str, Any], str]:
     if not dbname:
         raise UserError("--from: the URL names no database: postgresql://user@host:5432/database", status=2)
     return params, dbname
+
+
+def _without_driver(url: str) -> str:
+    """The URL without the driver that SQLAlchemy and its like name in the scheme: `postgresql+psycopg2://`."""
+    driver = re.match(r"(postgres(?:ql)?)\+\w+(?=://)", url)
+    return driver.group(1) + url[driver.end() :] if driver else url
+
+
+def _without_strange(url: str) -> str:
+    """The URL without the parameters that other programs read and libpq does not know, after saying which.
+
+    Raises:
+        UserError: a parameter that nobody knows, or a schema other than public; no value is in the message.
+    """
+    head, mark, query = url.partition("?")
+    known = [option.keyword.decode() for option in pq.Conninfo.get_defaults()] + ["ssl"]
+    kept, strange = [], []
+    for pair in query.split("&") if mark else []:
+        name, _, value = pair.partition("=")
+        if name in known:
+            kept.append(pair)
+        elif name == "schema" and value != "public":
+            raise UserError(
+                "--from: libpq knows no parameter `schema`. Take it out of the URL, and name the schema in config.yaml "
+                "as databases.NAME.schema.",
+                status=2,
+            )
+        elif name in OF_OTHERS:
+            strange.append(name)
+        elif re.fullmatch(r"\w{1,40}", name) and ("@" in head or ":" not in head.partition("//")[2]):
+            raise UserError(f"--from: libpq knows no parameter `{name}`{did_you_mean(name, known)}", status=2)
+        else:  # it may be the rest of a password
+            raise ValueError
+    if strange:
+        tell(f"--from: left out, since only other programs read it: {', '.join(strange)}.")
+    return head + (mark + "&".join(kept) if kept else "")
 
 
 def configured_parameters(name: str, file: Path | None = None, changes: Sequence[str] = ()) -> Mapping[str, Any]:

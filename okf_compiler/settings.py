@@ -47,6 +47,9 @@ class DatabaseSection(Section):
     """Port of the docker and server engines."""
     agent_user: str = "agent_ro"
     """The role that runs the model's SQL; it can only read."""
+    pooler_project: str = ""
+    """What a pooler in front of many servers takes behind the name of a role: `abc` where `agent_ro` logs in as
+    `agent_ro.abc`."""
     connection_limit: Positive = 50
     """Connections that role may have at once."""
     temp_file_limit_mb: Annotated[int, Field(ge=0)] = 1_000

@@ -23,7 +23,7 @@ def start(section: DatabaseSection) -> Server:
     Raises:
         UserError: the administrator cannot connect.
     """
-    server = describe("server", place(section), section.agent_user)
+    server = describe("server", place(section), section.agent_user, section.pooler_project)
     if server.admin is not None:
         with connect_admin(server):
             pass
@@ -37,17 +37,37 @@ def place(section: DatabaseSection) -> dict[str, Any]:
     return {"host": section.host, "port": section.port}
 
 
-def describe(engine: str, where: dict[str, Any], agent_user: str) -> Server:
-    """A server at `where` with the users and passwords of the environment."""
+def describe(engine: str, where: dict[str, Any], agent_user: str, project: str = "") -> Server:
+    """A server at `where` with the users and passwords of the environment; `project` as `database.pooler_project`."""
     admin = os.environ.get(ADMIN_USER)
     return Server(
         engine,
-        {**where, **login(admin, ADMIN_PASSWORD)} if admin else None,
-        {**where, **login(agent_user, AGENT_PASSWORD)},
+        {**where, **login(admin, ADMIN_PASSWORD, project)} if admin else None,
+        {**where, **login(agent_user, AGENT_PASSWORD, project)},
     )
 
 
-def login(user: str, variable: str) -> dict[str, Any]:
-    """A user with the password that an environment variable has; without one, libpq's password file may have it."""
+def login(role: str, variable: str, project: str = "") -> dict[str, Any]:
+    """A role's login with the password that an environment variable has; without one, libpq's password file may have
+    it."""
+    user = login_name(role, project)
     password = os.environ.get(variable)
     return {"user": user, "password": password} if password else {"user": user}
+
+
+def login_name(role: str, project: str) -> str:
+    """What a role logs in as: its name, with the project behind it that a pooler asks for.
+
+    >>> login_name("agent_ro", ""), login_name("agent_ro", "abc"), login_name("postgres.abc", "abc")
+    ('agent_ro', 'agent_ro.abc', 'postgres.abc')
+    """
+    return role if not project or role.endswith(f".{project}") else f"{role}.{project}"
+
+
+def project_of(login: str, role: str) -> str:
+    """What stands behind a role's name in the login that became this role; "" where nothing does.
+
+    >>> project_of("postgres.abc", "postgres"), project_of("a.b", "a.b")
+    ('abc', '')
+    """
+    return login.removeprefix(f"{role}.") if login.startswith(f"{role}.") else ""

@@ -13,6 +13,7 @@ from okf_agent.access.rights import examine_agent, unsafe_role
 from okf_agent.config import Config
 from okf_agent.engines import Server
 from okf_agent.engines.connection import AGENT_PASSWORD, connect_admin, connect_agent
+from okf_agent.engines.server import login_name
 from okf_agent.setup.target import Reached
 from okf_compiler.errors import UserError
 
@@ -145,7 +146,9 @@ def _server(reached: Reached, agent: str, password: str | None) -> Server:
     """The server as the connection's login for an administrator, and as `agent` for questions."""
     kept = {k: v for k, v in reached.params.items() if k not in ("user", "password")}
     return Server(
-        "server", dict(reached.params), {**kept, "user": agent, **({"password": password} if password else {})}
+        "server",
+        dict(reached.params),
+        {**kept, "user": login_name(agent, reached.project), **({"password": password} if password else {})},
     )
 
 

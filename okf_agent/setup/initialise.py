@@ -131,6 +131,8 @@ def _server_keys(config: Config, reached: Reached) -> Mapping[tuple[str, ...], A
         keys["database", "host"] = place["host"]
     if place["port"] != section.port and "PGSERVICE" not in reached.variables:
         keys["database", "port"] = place["port"]
+    if reached.project != section.pooler_project:
+        keys["database", "pooler_project"] = reached.project
     return keys if section.engine != "server" or len(keys) > 1 else {}
 
 

@@ -12,7 +12,7 @@ import psycopg
 
 from okf_agent.config import Config
 from okf_agent.engines.connection import ADMIN_PASSWORD, ADMIN_USER, AGENT_PASSWORD, MissingDatabase, explain
-from okf_agent.engines.server import PLACE_VARIABLES, login, place
+from okf_agent.engines.server import PLACE_VARIABLES, login, place, project_of
 from okf_compiler.connections import parse_url
 from okf_compiler.errors import UserError, did_you_mean
 from okf_compiler.postgres import connect
@@ -51,6 +51,8 @@ class Reached:
     """Host, port and login that worked."""
     version: str
     user: str
+    """The role; a pooler's login has a project behind it."""
+    project: str
     may_make_roles: bool
     variables: Mapping[str, str]
     """Lines for `.env`: how to connect, no secret among them."""
@@ -96,7 +98,9 @@ _PLACES = {"host": "PGHOST", "port": "PGPORT", "hostaddr": "PGHOSTADDR", "servic
 def _configured_login(config: Config) -> dict[str, Any]:
     """The administrator if `.env` has one, else the agent's role."""
     admin = os.environ.get(ADMIN_USER)
-    return login(admin, ADMIN_PASSWORD) if admin else login(config.settings.database.agent_user, AGENT_PASSWORD)
+    section = config.settings.database
+    role, variable = (admin, ADMIN_PASSWORD) if admin else (section.agent_user, AGENT_PASSWORD)
+    return login(role, variable, section.pooler_project)
 
 
 def _checked(name: str) -> str:
@@ -120,7 +124,7 @@ def reach(target: Target) -> Reached:
             ).fetchone()
             user, may = row or (info.user, "f")
             password = target.params.get("password") or info.password
-            params = {**target.params, "host": info.host, "port": info.port, "user": user}
+            params = {**target.params, "host": info.host, "port": info.port, "user": info.user}
             variables = {variable: str(target.params[key]) for key, variable in KEPT.items() if target.params.get(key)}
             from_shell = {variable: os.environ[variable] for variable in KEPT.values() if os.environ.get(variable)}
             return Reached(
@@ -128,6 +132,7 @@ def reach(target: Target) -> Reached:
                 {**params, "password": password} if password else params,
                 (info.parameter_status("server_version") or "?").partition(" ")[0],
                 str(user),
+                project_of(info.user, str(user)),
                 may == "t",
                 {**from_shell, **variables},
             )

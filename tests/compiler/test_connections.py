@@ -17,7 +17,7 @@ from support.databases import made, url
 import okf_compiler
 from okf_agent import prepare
 from okf_agent.engines import Server, embedded
-from okf_compiler.connections import CONFIGURED, SERVER, read_live, with_connection
+from okf_compiler.connections import CONFIGURED, SERVER, parse_url, read_live, with_connection
 from okf_compiler.errors import UserError
 from okf_compiler.settings import load_settings
 
@@ -89,6 +89,8 @@ def test_files_say_more_of_a_live_database(workspace: Path, params: dict[str, An
         ("postgresql://u:s3cr@t/word@127.0.0.1:port/db", 2),
         ("host=127.0.0.1 password=s3cr@t/word", 2),
         ("postgresql://u:s3cr%40t%2Fword@127.0.0.1", 2),
+        ("postgresql://u:12?s3cr=t", 2),
+        ("postgresql+psycopg2://u:s3cr@t/word@nowhere.invalid/db", 2),
     ],
 )
 def test_no_message_holds_a_password(source: str, status: int) -> None:
@@ -97,6 +99,40 @@ def test_no_message_holds_a_password(source: str, status: int) -> None:
     assert raised.value.status == status
     for part in ("s3cr", "t/word", "word@", "%40t"):
         assert part not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://HOST?sslmod=require", "libpq knows no parameter `sslmod`; did you mean 'sslmode'?"),
+        ("postgresql://HOST?schema=sales", "databases.NAME.schema"),
+        ("postgres://HOST?applicationname=x&sslmode=disable", "`applicationname`; did you mean 'application_name'?"),
+    ],
+)
+def test_a_parameter_that_libpq_does_not_know_is_named(url: str, said: str) -> None:
+    with pytest.raises(UserError) as raised:
+        parse_url(url.replace("HOST", "u:s3cr%40t@h/db"))
+    assert said in str(raised.value) and "s3cr" not in str(raised.value) and raised.value.status == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "left_out"),
+    [
+        ("postgresql://u:p%26w@h:6543/db?pgbouncer=true", "pgbouncer"),
+        ("postgresql://u:p%26w@h:6543/db?uselibpqcompat=true&sslmode=require", "uselibpqcompat"),
+        ("postgresql://u:p%26w@h:6543/db?schema=public&connection_limit=1", "schema, connection_limit"),
+        ("postgresql+psycopg2://u:p%26w@h:6543/db", ""),
+        ("postgres+asyncpg://u:p%26w@h:6543/db?prepared_statement_cache_size=0", "prepared_statement_cache_size"),
+    ],
+)
+def test_what_other_programs_write_into_a_url_is_left_out(
+    url: str, left_out: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params, dbname = parse_url(url)
+    more = {"sslmode": "require"} if "sslmode" in url else {}
+    assert (params, dbname) == ({"user": "u", "password": "p&w", "host": "h", "port": "6543", **more}, "db")
+    said = " ".join(capsys.readouterr().err.split())
+    assert said == (f"--from: left out, since only other programs read it: {left_out}." if left_out else "")
 
 
 def test_a_broken_url_is_one_message(workspace: Path) -> None:

@@ -1,4 +1,5 @@
-"""A relay in front of a PostgreSQL that refuses start-up options as connection poolers do."""
+"""A relay in front of a PostgreSQL that refuses start-up options as connection poolers do, and may ask for logins of
+the form `role.project`."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ SSL_REQUEST, GSS_REQUEST = 80877103, 80877104
 class Pooler:
     """Listens on 127.0.0.1; use it in a `with`, and connect with `params`."""
 
-    def __init__(self, server: dict[str, Any]) -> None:
+    def __init__(self, server: dict[str, Any], project: str = "") -> None:
         self._server = server
+        self._project = project.encode()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.params = {**server, "host": "127.0.0.1", "port": self._listener.getsockname()[1]}
         self.refused: list[bytes] = []
@@ -48,6 +50,13 @@ class Pooler:
                 self.refused += sorted(unknown)
                 client.sendall(_error(b"unsupported startup parameter: " + b", ".join(sorted(unknown))))
                 return
+            if names and self._project:
+                ending = b"." + self._project + b"\0"
+                if ending not in body:
+                    client.sendall(_error(b"Tenant or user not found"))
+                    return
+                body = body.replace(ending, b"\0", 1)
+                head = struct.pack("!ii", len(body) + 8, code)
             server.sendall(head + body)
             threading.Thread(target=_copy, args=(server, client), daemon=True).start()
             _copy(client, server)

@@ -16,6 +16,7 @@ import pytest
 from support.command import SCRIPTS, run, run_inside
 from support.databases import loaded, made
 from support.endpoint import Endpoint, submit
+from support.pooler import Pooler
 
 from okf_agent.engines import Server
 
@@ -237,6 +238,22 @@ def test_a_login_that_can_only_read_is_the_role(gym: Gym) -> None:
     again = gym.init(root, "gym")
     assert again.returncode == 0, again.stderr
     assert 'okf-agent ask --db gym "How many rows does the table members have?"' in again.stdout
+
+
+def test_a_pooler_that_wants_a_project_behind_each_role_gets_it(gym: Gym) -> None:
+    """The login stays as given, the role is made without the project, and later commands log in with it."""
+    root = gym.workspace("pooled", CONFIG.replace("gym_reader", "gym_pooled"))
+    with Pooler(gym.admin, project="abcd") as pooler:
+        place = f"127.0.0.1:{pooler.params['port']}"
+        url = f"postgresql://{gym.admin['user']}.abcd@{place}/gym?pgbouncer=true"
+        result = gym.init(root, "--yes", "--from", url, "--no-question")
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "left out, since only other programs read it: pgbouncer" in result.stderr
+        assert "  pooler_project: abcd\n" in (root / "config.yaml").read_text("utf-8")
+        assert "  agent_user: gym_pooled\n" in (root / "config.yaml").read_text("utf-8")
+        found = run_inside("sql", "gym", "SELECT current_user, count(*) FROM members", cwd=root)
+        assert '["gym_pooled", 60]' in found.stdout, found.stdout + found.stderr
+    assert gym.has_role("gym_pooled") and not gym.has_role("gym_pooled.abcd")
 
 
 def test_who_may_make_roles_and_owns_nothing_learns_what_is_missing(gym: Gym) -> None:
