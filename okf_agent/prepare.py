@@ -83,7 +83,7 @@ def get_ready(config: Config, name: str, bundle: Path | None = None, say: Say = 
     server = reach(config, say)
     if not load_content(config, server, name, documents, say):
         return Ready(name, folder, documents, None)
-    database = Database(server.agent, name, config.settings.database)
+    database = Database(server.agent, name, config.settings.database, revive=server.revive)
     return Ready(name, folder, documents, database, unsafe_role(server, name, config))
 
 

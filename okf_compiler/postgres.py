@@ -23,6 +23,7 @@ ConnectionT = TypeVar("ConnectionT", bound="psycopg.Connection[Any]")
 SECRETS = ("password", "sslpassword", "passfile")
 """Connect parameters that no message may have."""
 CONNECT_TIMEOUT_S = 10
+GONE = ("Connection refused", "No such file or directory", "server closed the connection", "Connection reset")
 STARTING = ("system is starting up", "system is in recovery mode", "not yet accepting connections")
 
 
@@ -92,6 +93,11 @@ def without_secrets(text: str, params: Mapping[str, Any]) -> str:
 def is_starting(error: psycopg.Error) -> bool:
     """Whether a server says that it will take connections in a moment: it starts, or recovers from a crash."""
     return any(sign in str(error) for sign in STARTING)
+
+
+def is_gone(error: psycopg.Error) -> bool:
+    """Whether nothing answers where the server should be, or it ended while it was asked."""
+    return error.sqlstate is None and any(sign in str(error) for sign in GONE)
 
 
 def any_bytes(connection: psycopg.Connection[Any]) -> bool:

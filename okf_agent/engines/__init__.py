@@ -25,6 +25,8 @@ class Server:
     """As a role that may create databases and roles; None where we may not administer."""
     agent: dict[str, Any] = field(repr=False)
     """As the role that runs the model's SQL."""
+    revive: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    """Starts it again, at the same place, if it does not run; None for a server that is not ours to start."""
 
     @property
     def ours(self) -> bool:

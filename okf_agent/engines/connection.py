@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,7 +39,7 @@ def connect_admin(server: Server, dbname: str | None = None) -> Iterator[psycopg
         )
     if dbname is None:
         dbname = (os.environ.get("PGDATABASE") if server.engine == "server" else None) or "postgres"
-    with _connect(server.admin, dbname, ADMIN_PASSWORD) as connection:
+    with _connect(server.admin, dbname, ADMIN_PASSWORD, server.revive) as connection:
         yield connection
 
 
@@ -50,11 +50,13 @@ def connect_agent(server: Server, dbname: str) -> Iterator[psycopg.Connection[An
     Raises:
         UserError: no connection.
     """
-    with _connect(server.agent, dbname, AGENT_PASSWORD) as connection:
+    with _connect(server.agent, dbname, AGENT_PASSWORD, server.revive) as connection:
         yield connection
 
 
-def _connect(params: Mapping[str, Any], dbname: str, secret: str) -> psycopg.Connection[Any]:
+def _connect(
+    params: Mapping[str, Any], dbname: str, secret: str, revive: Callable[[], None] | None
+) -> psycopg.Connection[Any]:
     settings = {
         "connect_timeout": postgres.CONNECT_TIMEOUT_S,
         "application_name": "okf-agent",
@@ -68,6 +70,10 @@ def _connect(params: Mapping[str, Any], dbname: str, secret: str) -> psycopg.Con
         try:
             return psycopg.connect(**settings)
         except psycopg.Error as error:
+            if revive is not None and postgres.is_gone(error):
+                revive()
+                revive = None
+                continue
             if not postgres.is_starting(error) or time.monotonic() > end:
                 raise explain(str(error), params, dbname, secret) from None
             time.sleep(0.2)

@@ -59,13 +59,13 @@ def start(root: Path, agent_user: str, programs: Path | None = None) -> Server:
     try:
         place = find_place(root)
         if running := answering(place.data):
-            return _server(running, agent_user)
+            return _server(root, running, agent_user)
         place.home.mkdir(parents=True, exist_ok=True)
         if place.account and not can_enter(place.home, place.account):
             place.home.chmod(0o711)
         with place.lock:
             running = answering(place.data) or _start(place, programs or find_programs())
-        return _server(running, agent_user)
+        return _server(root, running, agent_user)
     except filelock.Timeout:
         raise UserError(
             f"Another program has been starting or stopping the server in {root} for {LOCK_SECONDS} s.\n"
@@ -216,9 +216,12 @@ def _stop(place: Place, programs: Path) -> None:
     _run(place, programs, "pg_ctl", "-D", ".", "-m", "fast", "-w", "-t", START_SECONDS, "stop")
 
 
-def _server(running: PidFile, agent_user: str) -> Server:
+def _server(root: Path, running: PidFile, agent_user: str) -> Server:
+    def revive() -> None:
+        start(root, agent_user)
+
     where = {"host": str(running.socket_folder), "port": running.port, **IGNORED_VARIABLES}
-    return Server("embedded", {**where, "user": ADMIN}, {**where, "user": agent_user})
+    return Server("embedded", {**where, "user": ADMIN}, {**where, "user": agent_user}, revive)
 
 
 def _rotate_log(log: Path) -> None:

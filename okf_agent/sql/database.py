@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,22 +91,43 @@ class Export:
 class Database:
     """A database as the role that can only read sees it. Safe to use from several threads."""
 
-    def __init__(self, params: Mapping[str, Any], name: str, limits: DatabaseSection, *, steady: bool = False) -> None:
+    def __init__(
+        self,
+        params: Mapping[str, Any],
+        name: str,
+        limits: DatabaseSection,
+        *,
+        revive: Callable[[], None] | None = None,
+        steady: bool = False,
+    ) -> None:
         """`params` are psycopg's connect parameters without `dbname`. Nothing is connected yet.
 
+        `revive` starts the server again where nothing answers.
         `steady`: the same query adds up floats in the same order each time, by one process from a table's first page.
         """
         self.name = name
         self.limits = limits
         self._params = params
-        self._sessions = Sessions(params, name, limits.statement_timeout_s, steady=steady)
+        self._revive = revive
+        self._steady = steady
+        self._sessions = Sessions(params, name, limits.statement_timeout_s, revive=revive, steady=steady)
 
     def run(self, sql: str, *, max_rows: int | None = None) -> QueryResult:
-        """The first `max_rows` rows (default: `database.max_rows`) of one query.
+        """Return the first `max_rows` rows (default: `database.max_rows`) of one query.
+
+        Where a server that can be started again ended under the query, it is sent once more: it only reads.
 
         Raises:
             QueryError: refused, failed, stopped or unreachable; the text says what to do.
         """
+        try:
+            return self._run(sql, max_rows)
+        except QueryError as error:
+            if not error.lost or self._revive is None:
+                raise
+        return self._run(sql, max_rows)
+
+    def _run(self, sql: str, max_rows: int | None) -> QueryResult:
         started = time.monotonic()
         statement = sql_text.parse(sql)
         rows = self.limits.max_rows if max_rows is None else max_rows
@@ -118,7 +139,8 @@ class Database:
             spent, limited = session.spent, session.limited
         kept, cells = cut_cells(kept, self.limits.max_cell_chars, in_bytes=in_bytes)
         took = time.monotonic() - started
-        noted = statement.kind == "query" and not spent  # what an allowed function does is not done twice
+        # What an allowed function does is not done twice; a steady result is compared, and nobody reads it.
+        noted = statement.kind == "query" and not spent and not self._steady
         return QueryResult(
             columns=shape.columns,
             types=shape.types,
@@ -181,11 +203,11 @@ class Database:
 
     def another(self) -> Database:
         """A second object for the same database, with connections of its own."""
-        return Database(self._params, self.name, self.limits)
+        return Database(self._params, self.name, self.limits, revive=self._revive)
 
     def steady(self) -> Database:
         """Return a second object that gives the same floats each time; see `steady` above."""
-        return Database(self._params, self.name, self.limits, steady=True)
+        return Database(self._params, self.name, self.limits, revive=self._revive, steady=True)
 
     def cancel(self) -> None:
         """Stop every query of this object that runs, from another thread; they raise QueryError."""

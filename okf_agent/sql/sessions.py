@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import psycopg
@@ -18,6 +18,7 @@ from psycopg import pq
 from okf_agent.sql.query_error import QueryError
 from okf_agent.sql.session import Session, Stopped, Watch, open_session
 from okf_compiler import postgres
+from okf_compiler.errors import UserError
 
 SESSION_SECONDS = 300.0
 """How long a session is used: what it knows of functions and schemas is from its beginning."""
@@ -28,12 +29,21 @@ RECONNECT_SECONDS = 5.0
 class Sessions:
     """The sessions of one database. Safe to use from several threads."""
 
-    def __init__(self, params: Mapping[str, Any], dbname: str, usual_s: float, *, steady: bool = False) -> None:
+    def __init__(
+        self,
+        params: Mapping[str, Any],
+        dbname: str,
+        usual_s: float,
+        *,
+        revive: Callable[[], None] | None = None,
+        steady: bool = False,
+    ) -> None:
         """`params` are psycopg's connect parameters without `dbname`; `usual_s` is what a query may take as a rule.
 
-        `steady`: see `Database`. Nothing is connected yet.
+        `revive` and `steady`: see `Database`. Nothing is connected yet.
         """
         self._steady = steady
+        self._revive = revive
         self._params = params
         self._dbname = dbname
         self._usual_s = usual_s
@@ -113,14 +123,24 @@ class Sessions:
         return begin
 
     def _connect(self, watch: Watch) -> Session:
-        """A new session. A server that answered before, or is starting, is waited for a little."""
+        """A new session. One of ours that does not run is started again; one that answered before, or is starting, is
+        waited for a little.
+        """
         deadline = min(time.monotonic() + RECONNECT_SECONDS, watch.deadline)
+        revived = False
         while True:
             try:
                 session = open_session(self._params, self._dbname, watch)
                 self._reached = True
                 return session
             except psycopg.OperationalError as error:
+                if self._revive is not None and not revived and postgres.is_gone(error):
+                    revived = True
+                    try:
+                        self._revive()
+                    except UserError:
+                        raise error from None
+                    continue
                 passing = self._reached or postgres.is_starting(error)
                 if not passing or time.monotonic() > deadline or watch.cancelled.wait(0.2):
                     raise

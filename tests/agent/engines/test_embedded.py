@@ -23,7 +23,9 @@ from okf_agent.engines import Server, embedded
 from okf_agent.engines.connection import connect_admin
 from okf_agent.engines.pidfile import read_pid_file
 from okf_agent.engines.place import ROOT_HOMES, find_place
+from okf_agent.sql.database import Database
 from okf_compiler.errors import UserError
+from okf_compiler.settings import DatabaseSection
 
 IS_ROOT = os.geteuid() == 0
 as_root = pytest.mark.skipif(not IS_ROOT, reason="only root may act as another user")
@@ -343,3 +345,26 @@ def test_full_disk() -> None:
                 start(root)
         finally:
             subprocess.run(["umount", root], check=True)
+
+
+def test_a_server_that_was_killed_is_started_again_for_whoever_uses_it(kept: Path) -> None:
+    """A prompt and an MCP server hold a Database for days: the next query finds the server again."""
+    server = embedded.start(kept, "agent_ro")
+    with connect_admin(server) as connection:
+        connection.execute("DO $$ BEGIN CREATE ROLE agent_ro LOGIN; EXCEPTION WHEN duplicate_object THEN END $$")
+        connection.execute("GRANT SELECT ON t TO agent_ro")
+    with Database(server.agent, "postgres", DatabaseSection(), revive=server.revive) as database:
+        another = database.another()
+        for each in (database, another):
+            assert each.run("SELECT a FROM t").rows == (("42",),)
+            os.kill(pid(kept), signal.SIGKILL)
+            assert each.run("SELECT a FROM t").rows == (("42",),)
+        os.kill(pid(kept), signal.SIGKILL)
+        with ThreadPoolExecutor(4) as pool:
+            found = [*pool.map(lambda _: another.run("SELECT a FROM t").rows, range(8))]
+        assert found == [(("42",),)] * 8
+        embedded.stop(kept)
+        assert database.run("SELECT a FROM t").rows == (("42",),)
+    os.kill(pid(kept), signal.SIGKILL)
+    with connect_admin(server) as connection:
+        assert connection.execute("SELECT a FROM t").fetchone() == (42,)
