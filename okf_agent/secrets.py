@@ -9,6 +9,8 @@ import re
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 LEAST = 8
 """Characters of a value that is a secret; a shorter one may be any word of a query."""
+LEAST_KEY = 32
+"""Characters of a key in Base64 that looks like a path."""
 
 
 def without_secrets(text: str) -> str:
@@ -23,4 +25,11 @@ def without_secrets(text: str) -> str:
 
 
 def _is_secret(value: str) -> bool:
-    return len(value) >= LEAST and not value.isalpha() and not value.isdigit() and not value.startswith(("/", "."))
+    return len(value) >= LEAST and not value.isalpha() and not value.isdigit() and not _is_path(value)
+
+
+def _is_path(value: str) -> bool:
+    """Whether it names a file, as a variable may (`…_TOKEN_FILE`): a key in Base64 may begin with a slash as well."""
+    if re.fullmatch(r"(/[\w.@-]+)+", value):
+        return len(value) < LEAST_KEY or os.path.lexists(value)
+    return value.startswith(("./", "../", "~/"))

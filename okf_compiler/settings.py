@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from okf_compiler.errors import UserError, did_you_mean
 
@@ -36,12 +37,21 @@ Seconds = Annotated[float, Field(gt=0, le=1_000_000)]
 """PostgreSQL's own limits end at 24 days."""
 
 
+def _host(value: str) -> str:
+    """Refuse a URL or a login where a host belongs; the message has none of it."""
+    if re.search(r"@|://|\s|=", value):
+        raise ValueError(
+            "a name, an address or the folder of a socket, and nothing else: the login and its password belong in .env"
+        )
+    return value
+
+
 class DatabaseSection(Section):
     """`database:` where questions are run, and the limits of one query."""
 
     engine: Literal["embedded", "docker", "server"] = "embedded"
     """Which PostgreSQL: one from a wheel in this workspace, the LiveSQLBench container, or yours."""
-    host: str = "localhost"
+    host: Annotated[str, AfterValidator(_host)] = "localhost"
     """Host of the docker and server engines."""
     port: Annotated[int, Field(gt=0, lt=65_536)] = 5432
     """Port of the docker and server engines."""

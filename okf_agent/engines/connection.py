@@ -83,12 +83,18 @@ def where_of(params: Mapping[str, Any]) -> str:
     """Which server connect parameters lead to, without a user or a password."""
     said = {"host": os.environ.get("PGHOST") or os.environ.get("PGHOSTADDR"), "port": os.environ.get("PGPORT")}
     places = (params.get(name) or said[name] for name in ("host", "port"))
-    return ":".join(str(place) for place in places if place) or "the server of PG* variables"
+    return ":".join(_bare(str(place)) for place in places if place) or "the server of PG* variables"
+
+
+def _bare(host: str) -> str:
+    """A host without a login that was written before it."""
+    return host.rpartition("@")[2]
 
 
 def explain(message: str, params: Mapping[str, Any], dbname: str, secret: str) -> UserError:
     """Why there is no connection and what to do, from libpq's message. No password is in it."""
-    message = " ".join(postgres.without_secrets(message, params).split())
+    host = str(params.get("host") or os.environ.get("PGHOST") or "")
+    message = " ".join(postgres.without_secrets(message, params).replace(host, _bare(host)).split())
     where = where_of(params)
     user = params.get("user", "you")
     if "password authentication failed" in message:

@@ -102,6 +102,10 @@ def test_variables_say_where(tcp: TcpServer, tmp_path: Path, variables: pytest.M
     variables.setenv("PGHOST", "127.0.0.1")
     variables.setenv("PGPORT", str(tcp.port))
     assert reach(config).admin == {"user": USER, "password": PASSWORD}
+    variables.setenv("PGHOST", "u:s3cret@nowhere.invalid")
+    with pytest.raises(UserError) as raised:
+        reach(load_config(tmp_path))
+    assert "nowhere.invalid" in str(raised.value) and "s3cret" not in str(raised.value)
     variables.delenv("PGHOST")
     variables.delenv("PGPORT")
     services = tmp_path / "services.conf"

@@ -150,6 +150,8 @@ def test_half_a_surrogate_pair_does_not_stop_the_record(tmp_path: Path) -> None:
         ("OPENAI_API_KEY", "sk-proj-abc123", False),
         ("POSTGRES_PASSWORD", 'o"ne\\two é', False),
         ("OKF_MCP_TOKENS", "alice=dG9rZW4gb2YgYWxpY2U=", False),
+        ("SIGNING_KEY", "/dG9rZW4+b2Yg/YWxpY2U=", False),
+        ("SIGNING_KEY", "/dG9rZW4b2YgYWxpY2UuIEtlZXAgaXQ/c2VjcmV0", False),
         ("MAX_TOKENS", "100000000", True),
         ("POSTGRES_PASSWORD", "postgres", True),
         ("SSH_KEY_FILE", "/root/.ssh/id_1", True),
