@@ -36,6 +36,7 @@ INSERT INTO customers SELECT g, 'n' || g, 'e' || g, 'x' FROM generate_series(1, 
 INSERT INTO orders SELECT g, 1 + g % 200, 'paid', g FROM generate_series(1, 2000) g;
 CREATE TABLE private (id int, "Full Name" text, ssn text);
 CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql AS 'SELECT 2 * $1';
+CREATE TABLE measured1 (x int);
 """
 LIMITS = DatabaseSection(statement_timeout_s=5)
 
@@ -469,3 +470,16 @@ def test_a_stream_that_is_left_early_stops_the_query(database: Database, admin: 
         next(iter(rows))
     assert soon(lambda: active(admin) == 0)
     assert database.run("SELECT 1").rows == (("1",),)
+
+
+def test_a_short_query_that_doubles_itself_in_the_planner_is_given_up_in_time(params: dict[str, Any]) -> None:
+    """415 characters whose planning does not look for a cancel: the caller is free again, and so is the next query."""
+    sql = "SELECT x+x x FROM(" * 20 + "TABLE measured1" + ")q" * 20
+    assert len(sql) == 415
+    with limited(params, statement_timeout_s=2) as database:
+        assert database.run(sql.replace("SELECT x+x x FROM(" * 20, "").replace(")q", "")).columns == ("x",)
+        begin = time.monotonic()
+        with pytest.raises(QueryError):
+            database.run(sql)
+        assert database.run("SELECT 1").rows == (("1",),)
+        assert time.monotonic() - begin < 10
