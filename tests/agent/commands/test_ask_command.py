@@ -34,6 +34,19 @@ def test_the_question_comes_from_standard_input(workspace: Workspace) -> None:
     assert (empty.returncode, "standard input" in empty.stderr) == (2, True)
 
 
+def test_repeated_rows_are_noted_to_the_model_and_beside_the_answer(workspace: Workspace) -> None:
+    sql = "SELECT sum(o.shipping_fee_cents) AS fees FROM orders o JOIN order_items i ON i.order_id = o.order_id"
+    script = [calls(("run_sql", {"sql": sql})), submit(sql, "The fees are in the table.")]
+    result = workspace.agent("ask", "What did shipping bring?", script=script)
+    assert result.returncode == 0, result.stderr
+    note = "by the join with order_items; sum(o.shipping_fee_cents) counts a row more than once."
+    assert "Note: orders: " in result.stdout and note in " ".join(result.stdout.split())
+    told = workspace.endpoint.requests[-1]["messages"][-1]
+    assert told["role"] == "tool" and "\nNote: orders: " in told["content"] and note in told["content"]
+    shown = run_inside("sql", "shop", sql, cwd=workspace.root)
+    assert shown.returncode == 0 and note in " ".join(shown.stdout.split())
+
+
 def test_quiet_prints_only_the_answer(workspace: Workspace) -> None:
     answer = "52 customers are active.\nOf 52 in all."
     result = workspace.agent("ask", QUESTION, "--quiet", script=[submit(SQL, answer)])
