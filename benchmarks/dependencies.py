@@ -37,6 +37,7 @@ WITHOUT = {
     "pydantic": ("pydantic", "config.yaml checked with line and nearest key; LiteLLM brings it anyway"),
     "python-dotenv": ("dotenv", "`.env` read as other tools read it; LiteLLM brings it anyway"),
     "pyyaml": ("yaml", "config.yaml, frontmatter, overlays, glossaries"),
+    "rapidfuzz": ("rapidfuzz", "names near a mistyped one, values and search words spelt nearly so"),
     "rich": ("rich", "tables, the answer, progress, SQL in colour"),
     "sqlglot": ("sqlglot", "schemas in other dialects, joins of gold and answers, transpiled gold"),
     "tantivy": ("tantivy", "ranked search over a bundle, for search, signposts and packs; its stemmer"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+NEAR = 0.6
+"""The least part of the letters of two names that both have in one order, for one to be suggested for the other."""
+LONGEST_NAME = 1_000
+"""Characters of a name for which a near one is looked for: the time grows with the product of both lengths."""
 
 
 class UserError(Exception):
@@ -18,13 +22,19 @@ class UserError(Exception):
         self.status = status
 
 
-def near_names(name: str, known: Iterable[str], most: int) -> list[str]:
-    """The names nearest to `name`, in any case, nearest first."""
+def near_names(name: str, known: Iterable[str], most: int, least: float = NEAR) -> list[str]:
+    """Return the names nearest to `name` by the letters they share in order, in any case, nearest first."""
+    from rapidfuzz import process  # brings its compiled part: only for who has mistyped
+    from rapidfuzz.distance import Indel
+
     by_lower: dict[str, str] = {}
     for other in known:
         by_lower.setdefault(other.lower(), other)
-    near = difflib.get_close_matches(name.lower(), by_lower, n=most, cutoff=0.6)
-    return [by_lower[n] for n in near]
+    wanted = name.lower()
+    if len(wanted) > LONGEST_NAME:
+        return []
+    near = process.extract(wanted, [*by_lower], scorer=Indel.normalized_similarity, score_cutoff=least, limit=most)
+    return [by_lower[other] for other, _, _ in near]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -6,7 +6,6 @@ It follows the bundle: how its files stand is looked at before a search, as ofte
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 import math
@@ -24,7 +23,7 @@ from okf_agent import DISTRIBUTION
 from okf_agent.search import text, words
 from okf_agent.search.store import FIELDS, BrokenIndex, Stamp, Store, guarded, scan
 from okf_compiler import swap
-from okf_compiler.errors import UserError
+from okf_compiler.errors import UserError, near_names
 from okf_compiler.inert import inert
 
 TITLE_BOOST = 2.0
@@ -37,6 +36,8 @@ MAX_NAMES = 24
 _NEAR_FROM = 4
 """Letters from which a word that the index does not have may be a misspelt one."""
 _NEAR_AMONG = 5_000
+_NEAR_MOST, _NEAR_LEAST = 3, 0.8
+"""Stems that one may be misspelt for, and what is the same at least; see `near_names`."""
 _NEAR_WEIGHT = 0.6
 
 
@@ -209,13 +210,8 @@ def _near(searcher: tantivy.Searcher, stem: str) -> list[tuple[str, float]]:
     """Stems of the index that a word which it does not have may be misspelt for."""
     if len(stem) < _NEAR_FROM:
         return []
-    known = {
-        term
-        for field in FIELDS
-        for term, _ in searcher.terms_with_prefix(field, stem[:2], limit=_NEAR_AMONG)
-        if abs(len(term) - len(stem)) <= 2
-    }
-    return [(term, _NEAR_WEIGHT) for term in difflib.get_close_matches(stem, known, n=3, cutoff=0.8)]
+    known = {term for field in FIELDS for term, _ in searcher.terms_with_prefix(field, stem[:2], limit=_NEAR_AMONG)}
+    return [(term, _NEAR_WEIGHT) for term in near_names(stem, sorted(known), _NEAR_MOST, _NEAR_LEAST)]
 
 
 def _one(schema: tantivy.Schema, stem: str, weight: float, fields: Sequence[str]) -> tantivy.Query:

@@ -52,25 +52,14 @@ def edits(length: int) -> int:
 
 
 def distance(a: str, b: str, most: int) -> int:
-    """Edits between two texts (insert, delete, replace, swap two neighbours); `most` + 1 where there are more.
+    """Return the edits between two texts (insert, delete, replace, swap two neighbours); `most` + 1 for more.
 
     >>> distance("disaster", "dissaster", 2), distance("paris", "pairs", 2), distance("abc", "xyz", 2)
     (1, 1, 3)
     """
-    if abs(len(a) - len(b)) > most:
-        return most + 1
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, char in enumerate(a, 1):
-        older, before, row = before, row, [i]
-        for j, other in enumerate(b, 1):
-            best = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (char != other))
-            if i > 1 and j > 1 and char == b[j - 2] and a[i - 2] == other:
-                best = min(best, older[j - 2] + 1)
-            row.append(best)
-        if min(row) > most and (i == 1 or min(before) > most):
-            return most + 1
-    return min(row[-1], most + 1)
+    from rapidfuzz.distance import OSA  # brings its compiled part: only where a text is not found as it is
+
+    return OSA.distance(a, b, score_cutoff=most)
 
 
 def segments(term: str) -> Iterator[str]:

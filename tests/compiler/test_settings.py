@@ -75,6 +75,7 @@ def test_an_unknown_database_names_the_nearest(tmp_path: Path) -> None:
         assert caught.value.status == 2
     assert did_you_mean("disastre", ["disaster", "solar"]) == "; did you mean 'disaster'?"
     assert did_you_mean("xyz", ["disaster"]) == "."
+    assert did_you_mean("y" * 900_000, ["y" * 890_000]) == "."  # who looks for it would take minutes
 
 
 @pytest.mark.parametrize(
