@@ -59,7 +59,9 @@ def slug(name: str) -> str:
     """
     name = name[:_READ]
     for _ in range(_DEEPEST):
-        name = _BRACKETS.sub(" ", name)
+        name, dropped = _BRACKETS.subn(" ", name)
+        if not dropped:
+            break
     return _cut("-".join(_words(unicodedata.normalize("NFC", name.lower()), "")))
 
 

@@ -51,8 +51,13 @@ def qualified(schema: str, table: str) -> str:
     >>> qualified("public", "orders"), qualified("sales", "2024"), qualified("public", "sales.2024")
     ('orders', 'sales.2024', '"sales.2024"')
     """
-    names = (table,) if schema in ("public", "") else (schema, table)
-    return ".".join(quoted(name) if "." in name or name.startswith('"') else name for name in names)
+    if schema in ("public", ""):
+        return _part(table)
+    return f"{_part(schema)}.{_part(table)}"
+
+
+def _part(name: str) -> str:
+    return quoted(name) if "." in name or name[:1] == '"' else name
 
 
 def name_parts(name: str) -> list[str]:
