@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from okf_compiler.ddl_parts import Parts, read_column, read_constraint, stored_name
 from okf_compiler.model import Column, ForeignKey, Table
 
 # sqlglot logs what it cannot parse; here that is reported as a problem with its line instead.
@@ -21,12 +18,9 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 _POSTGRES = Postgres()
 _OPEN, _CLOSE, _BODY = (_POSTGRES.tokenize(text) for text in ("(", ")", "(c int)"))
-_NUMBER = re.compile(r"\d+")
 _CLAUSES = frozenset(
     ("NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "REFERENCES", "CHECK", "CONSTRAINT", "GENERATED", "COLLATE")
 )
-_SIMPLE = frozenset({"", "NOT", "NULL", "DEFAULT"})
-_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 
 
@@ -36,6 +30,18 @@ class Unread:
 
     line: int
     message: str
+
+
+class _Parts:
+    """Columns and constraints, collected while the segments of a table are read."""
+
+    def __init__(self) -> None:
+        self.columns: dict[int, Column] = {}
+        """By where they stand in the text."""
+        self.primary: tuple[str, ...] = ()
+        self.foreign: list[ForeignKey] = []
+        self.unique: list[tuple[str, ...]] = []
+        self.checks: list[str] = []
 
 
 def parse_create_table(sql: str) -> tuple[Table | None, list[Unread]]:
@@ -56,9 +62,8 @@ def parse_create_table(sql: str) -> tuple[Table | None, list[Unread]]:
     unread = [] if closed else [Unread(tokens[-1].line, "the statement's bracket is never closed")]
     unread += _leftovers(sql, tokens, end)
     segments = _segments(tokens[start + 1 : end])
-    parts = Parts()
-    others = [s for s in segments if not _read_simple(sql, s, parts) and not _read_simple_key(s, parts)]
-    target = _read_others(sql, tokens[:start], others, parts, unread) if segments else None
+    parts = _Parts()
+    target = _read(sql, tokens[:start], segments, parts, unread) if segments else None
     if target is None:
         others_lost = _leftovers(sql, tokens, -1) if any(t.token_type is TokenType.SEMICOLON for t in tokens) else ()
         return None, [Unread(1, "this is not a CREATE TABLE with columns"), *others_lost]
@@ -66,7 +71,7 @@ def parse_create_table(sql: str) -> tuple[Table | None, list[Unread]]:
     return _table(target, parts), unread
 
 
-def _twice(sql: str, parts: Parts) -> Iterator[Unread]:
+def _twice(sql: str, parts: _Parts) -> Iterator[Unread]:
     """Take away columns whose name an earlier one has: a table has no two, so one of them is a mistake."""
     names: set[str] = set()
     for start in sorted(parts.columns):
@@ -122,76 +127,10 @@ def _parse(tokens: list[Token], sql: str) -> exp.Schema | None:
     return None
 
 
-def _read_simple(sql: str, segment: list[Token], parts: Parts) -> bool:
-    """Read a column that has a name, a type, whether it may be null and a default; False if it is anything else.
-
-    Nine columns in ten are like that, and giving each to the parser would double the time of a compile.
-    """
-    name, clauses = segment[0], _clauses(sql, segment)
-    if not clauses.keys() <= _SIMPLE or name.text.upper().partition(" ")[0] in _CLAUSES:
-        return False
-    if not _is_type(_NUMBER.sub("1", clauses.get("", ""))):
-        return False
-    folded = name.text if name.token_type is TokenType.IDENTIFIER else name.text.lower()
-    default = clauses["DEFAULT"][len("DEFAULT") :].strip() if "DEFAULT" in clauses else None
-    parts.columns[name.start] = Column(folded, clauses[""], "NOT" not in clauses, default)
-    return True
-
-
-def _read_simple_key(segment: list[Token], parts: Parts) -> bool:
-    """Read `PRIMARY KEY (a, b)` and `FOREIGN KEY (a) REFERENCES t(b)` of plain names; False if it is anything else."""
-    words = [token.text.upper() for token in segment]
-    names, end = _name_list(segment, 1)
-    if words[0] == "PRIMARY KEY" and names and end == len(segment):
-        parts.primary = names
-        return True
-    if words[0] != "FOREIGN KEY" or not names or words[end : end + 1] != ["REFERENCES"]:
-        return False
-    target = segment[end + 1 : end + 2]
-    ref_columns, end = _name_list(segment, end + 2)
-    if not target or target[0].token_type not in _NAMES or not ref_columns or end != len(segment):
-        return False
-    parts.foreign.append(ForeignKey(names, _stored(target[0]), ref_columns))
-    return True
-
-
-def _name_list(tokens: Sequence[Token], start: int) -> tuple[tuple[str, ...], int]:
-    """The names in the bracket that opens at `start`, and where it ends; () where there is something else in it."""
-    names: list[str] = []
-    kinds = [token.token_type for token in tokens]
-    if kinds[start : start + 1] != [TokenType.L_PAREN]:
-        return (), start
-    for index in range(start + 1, len(tokens) - 1, 2):
-        if kinds[index] not in _NAMES or kinds[index + 1] not in (TokenType.COMMA, TokenType.R_PAREN):
-            return (), start
-        names.append(_stored(tokens[index]))
-        if kinds[index + 1] is TokenType.R_PAREN:
-            return tuple(names), index + 2
-    return (), start
-
-
-def _stored(token: Token) -> str:
-    return token.text if token.token_type is TokenType.IDENTIFIER else token.text.lower()
-
-
-def _simple_head(tokens: Sequence[Token]) -> exp.Expression | None:
-    """The name in `CREATE TABLE name` as parsed; None where more stands there."""
-    if (
-        len(tokens) != 3
-        or [t.text.upper() for t in tokens[:2]] != ["CREATE", "TABLE"]
-        or tokens[2].token_type not in _NAMES
-    ):
-        return None
-    quoted = tokens[2].token_type is TokenType.IDENTIFIER
-    return exp.Table(this=exp.Identifier(this=tokens[2].text, quoted=quoted))
-
-
-def _read_others(
-    sql: str, head: list[Token], segments: list[list[Token]], parts: Parts, unread: list[Unread]
+def _read(
+    sql: str, head: list[Token], segments: list[list[Token]], parts: _Parts, unread: list[Unread]
 ) -> exp.Expression | None:
-    """Read constraints and the other columns; the table's name as parsed, None if `head` creates no table."""
-    if not segments and (target := _simple_head(head)):
-        return target
+    """Read columns and constraints; return the table's name as parsed, None if `head` creates no table."""
     comma = _POSTGRES.tokenize(",")
     body = [token for segment in segments for token in (*comma, *segment)][1:]
     schema = _parse([*head, *_OPEN, *body, *_CLOSE], sql) if body else None
@@ -204,20 +143,11 @@ def _read_others(
         found = list(schema.expressions)
     for segment, part in zip(segments, found, strict=True):
         if isinstance(part, exp.ColumnDef) and part.kind is not None:
-            parts.columns[segment[0].start] = read_column(part, _clauses(sql, segment), parts)
-        elif part is None or not read_constraint(part, parts):
+            parts.columns[segment[0].start] = _read_column(part, _clauses(sql, segment), parts)
+        elif part is None or not _read_constraint(part, parts):
             text = " ".join(sql[segment[0].start : segment[-1].end + 1].split())
             unread.append(Unread(segment[0].line, f"cannot be read: {text[:80]}"))
     return schema.this if schema else None
-
-
-@lru_cache(maxsize=4096)
-def _is_type(text: str) -> bool:
-    """Whether sqlglot reads the text as the type of a column."""
-    sql = f"CREATE TABLE t (c {text})"
-    schema = _parse(_POSTGRES.tokenize(sql), sql) if text else None
-    part = schema.expressions[0] if schema else None
-    return isinstance(part, exp.ColumnDef) and part.kind is not None and not part.constraints
 
 
 def _clauses(sql: str, segment: Sequence[Token]) -> dict[str, str]:
@@ -234,12 +164,12 @@ def _clauses(sql: str, segment: Sequence[Token]) -> dict[str, str]:
     return {word: " ".join(sql[part[0].start : part[-1].end + 1].split()) for word, part in clauses.items()}
 
 
-def _table(target: exp.Expression, parts: Parts) -> Table:
+def _table(target: exp.Expression, parts: _Parts) -> Table:
     bare = Table(name="", columns=tuple(column for _, column in sorted(parts.columns.items())))
     primary = tuple(_own_name(bare, name) for name in parts.primary)
     return Table(
-        name=stored_name(target.this),
-        schema=stored_name(target.args["db"]) if target.args.get("db") else "public",
+        name=_stored_name(target.this),
+        schema=_stored_name(target.args["db"]) if target.args.get("db") else "public",
         columns=tuple(replace(c, nullable=False) if c.name in primary else c for c in bare.columns),
         primary_key=primary,
         foreign_keys=tuple(
@@ -258,3 +188,65 @@ def _own_name(table: Table, name: str) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0][:120]
+
+
+def _read_column(part: exp.ColumnDef, clauses: dict[str, str], parts: _Parts) -> Column:
+    """A column; constraints that stand with it join the parts. `clauses` are its own text by their first words."""
+    name = _stored_name(part.this)
+    column = Column(name=name, type=clauses.get("", ""))
+    for constraint in part.constraints:
+        kind = constraint.kind
+        if isinstance(kind, exp.NotNullColumnConstraint):
+            column = replace(column, nullable=bool(kind.args.get("allow_null")))
+        elif isinstance(kind, exp.DefaultColumnConstraint):
+            text = clauses.get("DEFAULT", "")[len("DEFAULT") :].strip()
+            column = replace(column, default=text or kind.this.sql(dialect="postgres"))
+        elif isinstance(kind, exp.GeneratedAsIdentityColumnConstraint):
+            column = replace(column, generated="identity")
+        elif isinstance(kind, exp.ComputedColumnConstraint):
+            column = replace(column, generated=kind.this.sql(dialect="postgres"))
+        elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
+            parts.primary = (*parts.primary, name)
+        elif isinstance(kind, exp.UniqueColumnConstraint):
+            parts.unique.append((name,))
+        elif isinstance(kind, exp.CheckColumnConstraint):
+            parts.checks.append(kind.this.sql(dialect="postgres"))
+        elif isinstance(kind, exp.Reference):
+            parts.foreign.append(_foreign_key((name,), kind))
+    return column
+
+
+def _read_constraint(part: exp.Expression, parts: _Parts) -> bool:
+    """Read a table constraint; False if it is none."""
+    if isinstance(part, exp.Constraint):
+        return all(_read_constraint(inner, parts) for inner in part.expressions)
+    if isinstance(part, exp.PrimaryKey):
+        parts.primary = tuple(_stored_name(e) for e in part.expressions)
+    elif isinstance(part, exp.ForeignKey):
+        parts.foreign.append(_foreign_key(tuple(_stored_name(e) for e in part.expressions), part.args["reference"]))
+    elif isinstance(part, exp.UniqueColumnConstraint) and isinstance(part.this, exp.Schema):
+        parts.unique.append(tuple(_stored_name(e) for e in part.this.expressions))
+    elif isinstance(part, exp.CheckColumnConstraint):
+        parts.checks.append(part.this.sql(dialect="postgres"))
+    else:
+        # EXCLUDE and LIKE say nothing that a concept shows; anything else is not SQL we know.
+        return isinstance(part, exp.ExcludeColumnConstraint | exp.LikeProperty)
+    return True
+
+
+def _foreign_key(columns: tuple[str, ...], reference: exp.Expression) -> ForeignKey:
+    target = reference.this
+    table = target.this if isinstance(target, exp.Schema) else target
+    return ForeignKey(
+        columns=columns,
+        ref_table=_stored_name(table.this),
+        ref_columns=tuple(_stored_name(e) for e in target.expressions) if isinstance(target, exp.Schema) else (),
+        ref_schema=_stored_name(table.args["db"]) if table.args.get("db") else "public",
+    )
+
+
+def _stored_name(node: exp.Expression) -> str:
+    """A name as PostgreSQL stores it: quoted as it stands, unquoted in lower case."""
+    while isinstance(node, exp.Ordered | exp.Column):
+        node = node.this
+    return str(node.name) if node.args.get("quoted") else str(node.name).lower()
