@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.inert import inert
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,19 @@ class Entry:
             return default
         wanted = " or ".join(repr(name) for name in names)
         raise UserError(f"{self.where}: there is no {wanted}{did_you_mean(names[0], self.values)}", status=2)
+
+    def name(self, *names: str, default: str | None = None) -> str:
+        """The text of a key that names something, such as a task's id: it fits on a line of a terminal.
+
+        Raises:
+            UserError: as `text`; or it holds a line break, an escape sequence or the like.
+        """
+        value = self.text(*names, default=default)
+        if inert(value) != value:
+            raise UserError(
+                f"{self.where}: {names[0]} {inert(value)!r} holds characters that no line can show.", status=2
+            )
+        return value
 
 
 def read_entries(file: Path) -> Iterator[Entry]:

@@ -91,7 +91,7 @@ def _task(entry: Entry) -> Task:
             raise UserError(f"{entry.where}: not a task: there is no {key!r}{near} It needs {keys}.", status=2)
     management = entry.text("category", default="Query").lower() == "management"
     return Task(
-        id=entry.text("instance_id"),
+        id=entry.name("instance_id"),
         database=entry.text("selected_database"),
         question=entry.text("query"),
         difficulty=entry.text("difficulty_tier", default=""),

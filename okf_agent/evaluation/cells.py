@@ -13,6 +13,7 @@ from okf_agent.cell import KNOWLEDGE, Cell, cell_from, configured_cell
 from okf_agent.config import Config
 from okf_agent.models.providers import choose_model
 from okf_compiler.errors import UserError, did_you_mean
+from okf_compiler.inert import inert
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -43,7 +44,7 @@ def choose(config: Config, given: str | None, model: str | None, say: Callable[[
         if cell.name in seen:
             raise UserError(f"Two cells are called {cell.name!r}; give each a name of its own.", status=2)
         seen.add(cell.name)
-        if set(cell.name) & set(":,\n"):
+        if set(cell.name) & set(":,") or inert(cell.name) != cell.name:
             raise UserError(f"{cell.name!r} cannot be a cell's name: `NAME:CELL` and lists part there.", status=2)
         try:
             cell.check()

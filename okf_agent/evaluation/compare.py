@@ -8,10 +8,11 @@ from pathlib import Path
 from okf_agent.evaluation import figures
 from okf_agent.evaluation.figures import CellFigures
 from okf_agent.evaluation.paired import paired
+from okf_agent.evaluation.split import seen_in_words
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.wording import interval, p_value, points
 from okf_compiler.errors import UserError, did_you_mean
-from okf_compiler.inert import inert
+from okf_compiler.inert import inert, inert_lines
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,10 @@ def compare(a: Side, b: Side) -> str:
     texts += [
         f"In {each.name}, a model could read answers (--despite-leaks)." for each in loaded.values() if each.leaks
     ]
+    texts += [f"{each.name}: {line}" for each in loaded.values() for line in seen_in_words(each.facts)]
     if len({each.facts.get("suite_hash") for each in loaded.values()}) > 1:
         texts.append("The two were asked from different files: a task of one id may be another question in each.")
-    return "\n\n".join(texts)
+    return "\n\n".join(map(inert_lines, texts))
 
 
 def _cells(side: Side) -> dict[str, CellFigures]:
@@ -90,5 +92,4 @@ def _words(a: CellFigures, b: CellFigures) -> str:
         lines.append(f"  left out: {found.alone} tasks that only one of them has a verdict for")
     flipped = ((a, found.only_a), (b, found.only_b))
     lines += [f"  only in {cell.name}: {' '.join(tasks)}" for cell, tasks in flipped if tasks]
-    lines += [f"  {cell.name} is {cell.mark}" for cell in (a, b) if cell.mark]
     return "\n".join(map(inert, lines))

@@ -1,7 +1,7 @@
 """`okf-agent eval run`: get everything ready, look for what would make the figures untrue, ask, score.
 
-The order of the steps is that of `run`: suite, pins, databases, row counts, leakage, what was begun before, who sees
-the hold-out, the questions.
+The order of the steps is that of `run`: suite, pins, databases, row counts, leakage, what was begun before, the
+questions.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from okf_agent import prompts
-from okf_agent.ask import Workspace
+from okf_agent import knowledge, prompts
+from okf_agent.ask import Workspace, sources_of
 from okf_agent.cell import Cell
 from okf_agent.clock import today
 from okf_agent.config import Config
 from okf_agent.evaluation import (
-    contamination,
     executor,
     gold,
     leakage,
@@ -38,12 +38,12 @@ from okf_agent.evaluation.cells import choose as choose_cells
 from okf_agent.evaluation.plan import EvalOptions, Planned, at_once
 from okf_agent.evaluation.replies import Replies
 from okf_agent.evaluation.scoring import Scoring
-from okf_agent.evaluation.split import holdout
+from okf_agent.evaluation.split import holdout, seen_before, seen_in_words
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.suites import databases
 from okf_agent.evaluation.worker import Done, Job
 from okf_agent.models.providers import choose_model
-from okf_agent.prepare import Ready, Say
+from okf_agent.prepare import Ready, Say, quiet
 from okf_agent.wording import count
 from okf_compiler.errors import UserError
 from okf_compiler.terminal import Console
@@ -130,10 +130,10 @@ def make_plan(config: Config, wanted: EvalOptions, say: Say) -> Planned:
 
 
 def get_ready(planned: Planned, workspace: Workspace, say: Say) -> dict[str, Ready]:
-    """Get every database ready and count its rows; the databases by name.
+    """Get every database ready, count its rows, and try every cell's knowledge of it; the databases by name.
 
     Raises:
-        UserError: a database cannot be had or is not loaded completely.
+        UserError: a database cannot be had or is not loaded completely, or a cell has no knowledge of it.
     """
     suite = planned.suite
     found = {}
@@ -147,11 +147,17 @@ def get_ready(planned: Planned, workspace: Workspace, say: Say) -> dict[str, Rea
             )
     for model in dict.fromkeys(cell.model for cell in planned.cells):
         workspace.model(model)
+    for cell, (name, ready) in product(planned.cells, found.items()):
+        try:
+            sources = sources_of(workspace.config, name, ready.documents, ready.bundle, cell, quiet)
+            knowledge.prepare(cell.knowledge, planned.tasks[0].question, sources)
+        except UserError as error:
+            raise UserError(f"cell {cell.name}, database {name}: {error}", status=error.status) from None
     return found
 
 
 def begin(planned: Planned, config: Config, folder: Path, ready: Mapping[str, Ready], say: Say) -> Evaluation:
-    """Look for leaks, write eval.json or hold what was begun against it, and register who sees the hold-out.
+    """Look for leaks, and write eval.json or hold what was begun against it.
 
     Raises:
         UserError: a leak, or a change since it began.
@@ -166,12 +172,12 @@ def begin(planned: Planned, config: Config, folder: Path, ready: Mapping[str, Re
     facts = plan.facts(folder.name, planned, configurations) | {plan.OWN_SERVER: bool(config.model.api_base)}
     facts |= {"today": str(config.agent.today)}
     facts |= leakage.summary(found)
-    for remark in leakage.remarks(facts):
+    facts["seen_holdout"] = _seen_before(planned, folder, facts)
+    for remark in (*leakage.remarks(facts), *seen_in_words(facts)):
         say(remark)
     if planned.begun:
         plan.refuse_changes(planned.begun.facts, facts)
     evaluation = planned.begun or Evaluation.create(folder, facts)
-    _register_holdout(planned, folder, configurations, say)
     unscored = [task for task in planned.tasks if task.id not in answers]
     if unscored:
         say(f"{len(unscored)} of {len(planned.tasks)} tasks have no gold here: they are asked and stay unscored.")
@@ -180,25 +186,12 @@ def begin(planned: Planned, config: Config, folder: Path, ready: Mapping[str, Re
     return evaluation
 
 
-def _register_holdout(
-    planned: Planned, folder: Path, configurations: Mapping[str, Mapping[str, Any]], say: Say
-) -> None:
-    """Write down which cells are about to see held-out tasks, and say which of them were changed since they did."""
+def _seen_before(planned: Planned, folder: Path, facts: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return where the cells were asked held-out tasks before, by name; {} if none is asked now."""
     held = holdout(planned.suite.queries)
-    if not any(task.id in held for task in planned.tasks):
-        return
-    suite = planned.suite.name
-    found = [
-        contamination.saw_holdout(folder.parent, suite, name, folder.name, configuration)
-        for name, configuration in configurations.items()
-    ]
-    if marks := [mark for mark in found if mark]:
-        for mark in marks:
-            say(f"{mark.cell}: {mark}")
-        say(
-            "Nothing is wrong with these cells. Their figures on held-out tasks are marked, since whoever saw such "
-            "tasks may have tuned to them: see Hold-out in docs/evaluation.md."
-        )
+    if held.isdisjoint(facts["tasks"]):
+        return {}
+    return seen_before(facts, (each.facts for each in store.all_in(folder.parent) if each.name != folder.name), held)
 
 
 def _readable(config: Config, databases: Mapping[str, Ready]) -> list[Path]:

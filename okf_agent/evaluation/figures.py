@@ -9,7 +9,6 @@ from functools import cached_property
 from statistics import fmean, median
 from typing import Any, Protocol
 
-from okf_agent.evaluation import contamination
 from okf_agent.evaluation.misses import KINDS, Miss
 from okf_agent.evaluation.navigation import Navigation
 from okf_agent.evaluation.statistics import (
@@ -71,7 +70,6 @@ class CellFigures:
     name: str
     settings: Mapping[str, Any]
     runs: Sequence[Scored]
-    mark: contamination.Mark | None = None
 
     @cached_property
     def scored(self) -> list[Scored]:
@@ -110,6 +108,10 @@ class CellFigures:
     @cached_property
     def tokens(self) -> float | None:
         return _median(run.tokens for run in self.runs)
+
+    @property
+    def tokens_unknown(self) -> int:
+        return sum(run.tokens is None for run in self.runs)
 
     @cached_property
     def calls(self) -> float | None:
@@ -190,11 +192,7 @@ class CellFigures:
 
 
 def read(evaluation: Evaluation, explain: Explains | None = None) -> list[CellFigures]:
-    """The figures of every cell, in the order of eval.json.
-
-    Raises:
-        UserError: the registry of who saw the hold-out was edited.
-    """
+    """Return the figures of every cell, in the order of eval.json."""
     scores = {score["run_id"]: score for score in evaluation.scores()}
     grouped: dict[str, list[Scored]] = defaultdict(list)
     for run in evaluation.runs():
@@ -204,9 +202,7 @@ def read(evaluation: Evaluation, explain: Explains | None = None) -> list[CellFi
         )
     settings = {str(cell["name"]): cell for cell in evaluation.facts.get("cells", ())}
     names = [*dict.fromkeys((*settings, *grouped))]
-    suite = str(evaluation.facts.get("suite", ""))
-    marks = contamination.marks(evaluation.folder.parent, suite, names, evaluation.name)
-    return [CellFigures(name, settings.get(name, {}), grouped[name], marks.get(name)) for name in names]
+    return [CellFigures(name, settings.get(name, {}), grouped[name]) for name in names]
 
 
 def share(runs: Iterable[Scored], verdict: str) -> Interval:

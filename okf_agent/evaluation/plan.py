@@ -12,7 +12,7 @@ from typing import Any
 
 from okf_agent.cell import Cell
 from okf_agent.config import Config
-from okf_agent.evaluation import contamination
+from okf_agent.evaluation import installed
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.suites import pins
 from okf_agent.evaluation.suites.model import Suite
@@ -137,7 +137,7 @@ def configuration(config: Config, cell: Cell, bundles: Mapping[str, str]) -> dic
         "bundle": bundles,
     }
     flat = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
-    return flat | contamination.installed_hashes()
+    return flat | installed.installed_hashes()
 
 
 def documents_of(ready: Ready) -> list[Path]:

@@ -13,6 +13,7 @@ from okf_agent.evaluation import figures, leakage, plots
 from okf_agent.evaluation.figures import CellFigures, Explains, Scored
 from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.shown_steps import MOST_CHARS, Step, shortened, steps_of
+from okf_agent.evaluation.split import seen_in_words
 from okf_agent.evaluation.store import Evaluation
 from okf_agent.evaluation.wording import (
     HOW_TO_READ,
@@ -189,12 +190,14 @@ def _remarks(facts: Mapping[str, Any], cells: Sequence[CellFigures]) -> list[str
     if outside := facts.get("out_of_scope"):
         found.append(f"{outside} management tasks of the suite change the database: not asked, and not counted.")
     found += map(str, facts.get("notes") or ())
-    found += leakage.remarks(facts)
+    found += leakage.remarks(facts) + seen_in_words(facts)
     for cell in cells:
         if cell.gold_errors:
             found.append(f"{cell.name}: gold fails in {cell.gold_errors} of {len(cell.runs)} runs: not counted.")
         if cell.cost_unknown:
             found.append(f"{cell.name}: the cost of {cell.cost_unknown} of {len(cell.runs)} runs is not known.")
+        if cell.tokens_unknown:
+            found.append(f"{cell.name}: the tokens of {cell.tokens_unknown} of {len(cell.runs)} runs are not known.")
         if cell.cached_calls:
             found.append(
                 f"{cell.name}: {cell.cached_calls} calls were answered by kept replies, at no cost and in no time: its "

@@ -56,7 +56,7 @@ def steps_of(events: Iterable[Mapping[str, Any]]) -> list[Step]:
                 found.append(Part(f"result of {event.get('name')}", str(event.get("text", "")), failed))
             case "Told":
                 found.append(Part("told", str(event.get("text", ""))))
-    return [Step(number, *usage.get(number, (0, 0)), tuple(parts[number])) for number in sorted(parts)]
+    return [Step(number, *usage.get(number, (None, None)), tuple(parts[number])) for number in sorted(parts)]
 
 
 def shortened(steps: Sequence[Step], most: int) -> list[Step]:

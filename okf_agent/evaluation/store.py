@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -27,8 +27,8 @@ LOCK_FILE = "runner.lock"
 FOLDER = "evals"
 NAME = re.compile(r"\w[\w.+ -]{0,119}(?<![. ])")
 """What every file system takes as a folder, and no `NAME:CELL` is misread by."""
-RESERVED = ("last", "holdout.jsonl")
-"""What stands for the latest one, and a file that lies beside the evaluations."""
+RESERVED = ("last",)
+"""What stands for the latest one."""
 
 Key: TypeAlias = tuple[str, str, int]
 """A run's place in an evaluation: task id, cell name, repeat (from 1)."""
@@ -203,6 +203,15 @@ def names(config: Config) -> list[str]:
     """Every evaluation of the workspace, oldest first."""
     files = [*(config.runs / FOLDER).glob(f"*/{FACTS_FILE}")]
     return [file.parent.name for file in sorted(files, key=lambda file: (file.stat().st_mtime, file))]
+
+
+def all_in(evals: Path) -> list[Evaluation]:
+    """Return every evaluation in a folder that can be read, oldest first."""
+    found = []
+    for file in evals.glob(f"*/{FACTS_FILE}"):
+        with suppress(UserError):
+            found.append(Evaluation.load(file.parent))
+    return sorted(found, key=lambda each: str(each.facts.get("started_at")))
 
 
 def find(config: Config, name: str) -> Evaluation:

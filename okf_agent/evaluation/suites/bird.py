@@ -52,7 +52,7 @@ def load(name: str, folder: Path) -> Suite:
 def _tasks(file: Path) -> Iterator[Task]:
     for entry in read_entries(file):
         yield Task(
-            id=entry.text("question_id"),
+            id=entry.name("question_id"),
             database=entry.text("db_id"),
             question=entry.text("question"),
             difficulty=entry.text("difficulty", default=""),

@@ -49,7 +49,7 @@ def _tasks(file: Path) -> Iterator[Task]:
     for entry in read_entries(file):
         instructions = entry.text("instructions", default="") if is_answerable(entry) else ""
         yield Task(
-            id=entry.text("instance_id"),
+            id=entry.name("instance_id"),
             database=entry.text("db_name"),
             question=f"{entry.text('question')}\n{instructions}".strip(),
             difficulty=entry.text("query_category", default=""),

@@ -114,7 +114,7 @@ def entries(path: Path) -> Iterator[tuple[str, Entry]]:
     for file in inside:
         for entry in read_entries(file):
             line = f"{file.stem}_{entry.number}" if len(inside) > 1 else str(entry.number)
-            yield entry.text(*IDS, default=line), entry
+            yield entry.name(*IDS, default=line), entry
 
 
 def _files(path: Path) -> list[Path]:

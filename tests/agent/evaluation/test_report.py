@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.eval_folders import HOSTILE, Size, make_evaluation, write_lines
 
-from okf_agent.evaluation import contamination, figures, plots, report
+from okf_agent.evaluation import figures, plots, report, show
 from okf_agent.evaluation.shown_steps import LIMITS, Part, Step, shortened, steps_of
 from okf_agent.evaluation.store import Evaluation
 from okf_compiler.errors import UserError
@@ -22,11 +22,12 @@ SMALL = Size(tasks=31, result_chars=300)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small evaluation with its report; `pack` was changed after it saw the hold-out."""
+    """A small evaluation with its report; `pack` had seen the hold-out before."""
     evals = tmp_path_factory.mktemp("evals")
-    contamination.saw_holdout(evals, "made-up", "pack", "before", {"settings.rules": False})
-    contamination.saw_holdout(evals, "made-up", "pack", "small", {"settings.rules": True})
     folder = make_evaluation(evals / "small", SMALL)
+    facts = json.loads((folder / "eval.json").read_text(encoding="utf-8"))
+    facts["seen_holdout"] = {"pack": ["before (2026-11-30, with other settings.rules)"]}
+    (folder / "eval.json").write_text(json.dumps(facts), encoding="utf-8")
     report.write(folder)
     return folder
 
@@ -109,8 +110,8 @@ def test_every_part_is_there(html: str, markdown: str) -> None:
         assert column in html.lower() and f"| {column} |" in markdown
     assert html.count('<svg role="img" aria-label="') == 4
     assert "On the Pareto front: " in html and "pass@2" in html
-    assert "contaminated: settings.rules changed after the hold-out was seen (before" in html
-    assert "**pack is contaminated: settings.rules changed" in markdown.replace("\\", "")
+    seen = ") was asked held-out tasks before: in before (2026-11-30, with other settings.rules)."
+    assert seen in html and seen in markdown.replace("\\", "")
     assert "gold fails in 2" in html
 
 
@@ -221,6 +222,32 @@ def test_what_the_figures_leave_out_is_said(tmp_path: Path) -> None:
     ):
         assert text in html and text in markdown
     assert "Gold is of &lt;yesterday&gt;." in html
+
+
+def test_a_run_whose_tokens_are_unknown_has_none_and_counts_in_no_median(tmp_path: Path) -> None:
+    folder = make_evaluation(tmp_path / "unknown", Size(tasks=2, repeat=1))
+    lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text(encoding="utf-8").splitlines()]
+    unknown = next(line for line in lines if line["cell"]["name"] == "pack")
+    for file, blank in (
+        (folder / "runs.jsonl", unknown["run_id"]),
+        (folder / "steps" / f"{unknown['run_id']}.jsonl", ""),
+    ):
+        text = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        for line in text:
+            if line.get("run_id", "") == blank:
+                line |= {"input_tokens": None, "output_tokens": None}
+            if line.get("event") == "ModelReplied":
+                line["usage"] |= {"input_tokens": None, "output_tokens": None}
+        write_lines(file, text)
+    cells = {cell.name: cell for cell in figures.read(Evaluation.load(folder))}
+    (known,) = {run.tokens for run in cells["pack"].runs} - {None}
+    assert cells["pack"].tokens == known and cells["pack"].tokens_unknown == 1
+    html, markdown = (path.read_text(encoding="utf-8") for path in report.write(folder))
+    for text in (html, markdown):
+        assert "pack: the tokens of 1 of 2 runs are not known." in text
+    assert "– tokens" in html and "– in, – out" in html
+    shown = show.show(folder, unknown["task_id"])
+    assert "– tokens" in shown and "– tokens in, – out" in shown
 
 
 def test_no_run_no_report(tmp_path: Path) -> None:

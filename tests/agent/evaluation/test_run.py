@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from support import evaluations
 from support.command import SCRIPTS, run_inside
+from support.databases import made
 from support.endpoint import Endpoint, Scripted, error
 from support.workspace import Workspace
 from support.workspace import workspace as make
 
+from okf_agent.engines import Server
 from okf_agent.evaluation.plan import changes
 from okf_agent.evaluation.runner import Budget, Costs, expected
 from okf_agent.evaluation.store import Evaluation, alone
@@ -164,14 +167,50 @@ def test_a_suite_whose_file_changed_is_refused(lab: Lab) -> None:
     assert "own was changed since it was last run here: own.jsonl. That is all right" in said
 
 
-def test_a_cell_that_changed_after_it_saw_held_out_tasks_is_marked_and_nobody_is_alarmed(lab: Lab) -> None:
+def test_which_cells_have_seen_the_hold_out_is_said_plainly_and_models_are_told_apart(lab: Lab) -> None:
     evaluations.write_suite(lab.root / "held.jsonl", 4)
-    assert "contaminated" not in lab.run("--suite", "held.jsonl", "--cells", "pack", "--name", "seen")[1]
-    changed = ("--set", "agent.max_steps=3")
-    status, said = lab.run("--suite", "held.jsonl", "--cells", "pack", "--name", "later", *changed)
+    wanted = ("--suite", "held.jsonl", "--cells", "pack")
+    for name, model in (("seen", "scripted"), ("other", "another")):  # another model is another cell
+        said = lab.run(*wanted, "--name", name, "--model", f"openai/{model}")[1]
+        assert "held-out tasks before" not in said
+    status, said = lab.run(*wanted, "--name", "later", "--set", "agent.max_steps=3")
     assert status == 0
-    assert "pack: contaminated: limits.max_steps changed after the hold-out was seen (seen, " in said
-    assert "Nothing is wrong with these cells." in said
+    sentence = "pack (openai/scripted) was asked held-out tasks before: in seen ("
+    assert sentence in said and "with other limits.max_steps)." in said
+    assert run_inside("eval", "report", "later", cwd=lab.root).returncode == 0
+    for name in ("report.md", "report.html"):
+        report = (lab.load("later").folder / name).read_text("utf-8").replace("\\", "")
+        assert sentence in report and "contaminated" not in report
+    assert sentence in run_inside("eval", "compare", "seen", "later", cwd=lab.root).stdout
+    assert "with the same configuration" in lab.run(*wanted, "--name", "repeated")[1]
+
+
+@pytest.mark.parametrize("id", ["a\nDone: 9 of 9 right", "a\x1b[2J", "a\u202eb"])
+def test_an_id_that_would_drive_a_terminal_is_refused(lab: Lab, id: str) -> None:
+    task = {"id": id, "question": "How many?", "database": "shop", "sql": "SELECT 1"}
+    (lab.root / "odd.jsonl").write_text(json.dumps(task) + "\n", encoding="utf-8")
+    status, said = lab.run("--suite", "odd.jsonl", "--cells", "pack", "--name", "odd")
+    assert status == 2 and "odd.jsonl:1: id 'a\\" in said and id not in said
+
+
+def test_every_cell_is_checked_before_the_first_question(lab: Lab, postgres: Server, tmp_path: Path) -> None:
+    task = {"question": "How many customers?", "database": "live_shop", "sql": "SELECT 1"}
+    (tmp_path / "hand.jsonl").write_text(json.dumps(task) + "\n", encoding="utf-8")
+    script = "CREATE TABLE customers (id int)"
+    with made(postgres, "live_shop", script, "live_reader") as params, psycopg.connect(**params, dbname="live_shop"):
+        place = {"host": params["host"], "port": params["port"], "agent_user": params["user"]}
+        config = {
+            "model": {"name": "openai/scripted", "api_base": lab.endpoint.url},
+            "database": {"engine": "server", **place},
+            "databases": {"live_shop": {"from": "configured"}},
+        }
+        (tmp_path / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+        for cells in ("bundle,raw", "raw,pack"):
+            wanted = ("--suite", "hand.jsonl", "--cells", cells, "--name", "hand", "--unsafe-role")
+            done = run_inside("eval", "run", *wanted, cwd=tmp_path)
+            assert (done.returncode, lab.calls) == (2, 0), done.stderr
+            assert "cell raw, database live_shop: The tables of live_shop come from its server" in done.stderr
+            assert not (tmp_path / "runs" / "evals" / "hand").exists()
 
 
 def test_a_budget_ends_it_and_a_larger_one_goes_on(lab: Lab) -> None:

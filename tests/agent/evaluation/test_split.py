@@ -3,10 +3,11 @@
 import random
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from okf_agent.evaluation.split import holdout
+from okf_agent.evaluation.split import holdout, seen_before, seen_in_words
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,32 @@ def test_neither_order_nor_another_database_has_a_say() -> None:
     shuffled = random.Random(1).sample(some, len(some))
     assert holdout(shuffled) == holdout(some)
     assert {id for id in holdout(tasks(4)) if not id.startswith("db3_")} == holdout(some)
+
+
+def facts(name: str, model: str = "m", tasks: tuple[str, ...] = ("held",), **configuration: object) -> dict[str, Any]:
+    """An eval.json of one cell."""
+    return {
+        "name": name, "suite": "s", "tasks": list(tasks), "started_at": "2026-12-01T10:00:00+00:00",
+        "cells": [{"name": "pack", "model": model}], "configuration": {"pack": configuration},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("earlier", "said"),
+    [
+        (facts("first", rules=True), "first (2026-12-01, with the same configuration)"),
+        (facts("first", rules=False), "first (2026-12-01, with other rules)"),
+        (facts("first", rules=True) | {"suite": "t"}, ""),
+        (facts("first", model="other", rules=True), ""),
+        (facts("first", tasks=("tuning",), rules=True), ""),
+        (facts("first", rules=True) | {"cells": [{"name": "raw", "model": "m"}]}, ""),
+        (facts("first", rules=True, **{"bundle.b": "x"}), "first (2026-12-01, with the same configuration)"),
+        ({"name": "broken"}, ""),
+    ],
+)
+def test_a_cell_has_seen_the_hold_out_with_its_model_in_its_suite(earlier: dict[str, Any], said: str) -> None:
+    now = facts("now", rules=True)
+    found = seen_before(now, [earlier], frozenset({"held"}))
+    assert found == ({"pack": [said]} if said else {})
+    sentences = [f"pack (m) was asked held-out tasks before: in {said}."] if said else []
+    assert seen_in_words(now | {"seen_holdout": found}) == sentences
