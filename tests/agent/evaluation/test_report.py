@@ -250,6 +250,13 @@ def test_a_run_whose_tokens_are_unknown_has_none_and_counts_in_no_median(tmp_pat
     assert "– tokens" in shown and "– tokens in, – out" in shown
 
 
+@pytest.mark.parametrize(("calls", "labels"), [(1, ["1"]), (2, ["1", "2"]), (3, ["1", "2", "3"])])
+def test_model_calls_are_counted_in_whole_numbers(calls: int, labels: list[str]) -> None:
+    svg = plots.steps({"pack": [1_000.0 * n for n in range(1, calls + 1)]})
+    axis = svg.split("matplotlib.axis_1")[1].split("matplotlib.axis_2")[0]
+    assert re.findall(r">([\d.]+)</text>", axis) == labels
+
+
 def test_no_run_no_report(tmp_path: Path) -> None:
     folder = make_evaluation(tmp_path / "empty", Size(tasks=1, repeat=1))
     write_lines(folder / "runs.jsonl", [])
@@ -352,6 +359,17 @@ def test_a_browser_shows_the_overview_and_a_question(folder: Path) -> None:
     assert re.search(r'<div id="overview" hidden="">', question.stdout)
     page = question.stdout.split('<div id="page">')[1].split("<noscript>")[0]
     assert page.count('<div class="run">') == 6 and "&lt;script&gt;document.title" in page
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; Debian has it as the package chromium")
+def test_captions_are_whole_on_a_narrow_page(folder: Path, tmp_path: Path) -> None:
+    measure = """<script>addEventListener("load", () => { document.title = [...document.querySelectorAll("caption span")]
+        .map(each => each.getBoundingClientRect().right <= innerWidth - 24).join() + " " + innerWidth; })</script>"""
+    html = (folder / report.HTML).read_text(encoding="utf-8").replace("</body>", f"{measure}</body>")
+    (tmp_path / "narrow.html").write_text(html, encoding="utf-8")
+    shown = browse(tmp_path / "narrow.html", "", "--dump-dom", "--window-size=500,900").stdout
+    assert "<title>true,true,true 500</title>" in shown
 
 
 @pytest.mark.slow
