@@ -364,8 +364,10 @@ def test_a_browser_shows_the_overview_and_a_question(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; Debian has it as the package chromium")
 def test_captions_are_whole_on_a_narrow_page(folder: Path, tmp_path: Path) -> None:
-    measure = """<script>addEventListener("load", () => { document.title = [...document.querySelectorAll("caption span")]
-        .map(each => each.getBoundingClientRect().right <= innerWidth - 24).join() + " " + innerWidth; })</script>"""
+    measure = """<script>addEventListener("load", () => {
+        const right = each => each.getBoundingClientRect().right <= innerWidth - 24;
+        document.title = [...document.querySelectorAll("caption span")].map(right).join() + " " + innerWidth;
+    })</script>"""
     html = (folder / report.HTML).read_text(encoding="utf-8").replace("</body>", f"{measure}</body>")
     (tmp_path / "narrow.html").write_text(html, encoding="utf-8")
     shown = browse(tmp_path / "narrow.html", "", "--dump-dom", "--window-size=500,900").stdout
