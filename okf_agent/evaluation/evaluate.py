@@ -24,7 +24,6 @@ from okf_agent.cell import Cell
 from okf_agent.clock import today
 from okf_agent.config import Config
 from okf_agent.evaluation import (
-    executor,
     gold,
     leakage,
     plan,
@@ -77,7 +76,7 @@ def run(config: Config, wanted: EvalOptions, console: Console) -> int:
         workspace = stack.enter_context(Workspace(own, unsafe_role=wanted.unsafe_role, replies=replies))
         ready = get_ready(planned, workspace, say)
         evaluation = begin(planned, config, folder, ready, say)
-        workers = stack.enter_context(executor.opened(wanted.executor, at_once(wanted, planned.cells)))
+        workers = stack.enter_context(worker.opened(wanted.executor, at_once(wanted, planned.cells)))
         stopped = _ask_all(planned, evaluation, workspace, workers, console)
     return _say_end(evaluation, stopped, planned, say)
 
@@ -205,7 +204,7 @@ def _readable(config: Config, databases: Mapping[str, Ready]) -> list[Path]:
 
 
 def _ask_all(
-    planned: Planned, evaluation: Evaluation, workspace: Workspace, workers: executor.Workers, console: Console
+    planned: Planned, evaluation: Evaluation, workspace: Workspace, workers: worker.Workers, console: Console
 ) -> str:
     """The questions; why it ended early, "" if it did not."""
     wanted = planned.wanted

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from okf_agent.cell import opens_files
 from okf_agent.evaluation.case import Case
+from okf_agent.evaluation.scorers.model import Difference
 from okf_agent.evaluation.sql_shape import Shape
-from okf_agent.evaluation.verdict import Difference
 
 LIMITS = ("step_limit", "time_limit", "token_limit", "cost_limit", "no_tool_calls")
 FORGIVEN: Mapping[Difference, str] = {

@@ -10,8 +10,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from okf_agent.evaluation import figures, leakage, plots
+from okf_agent.evaluation.compare import paired
 from okf_agent.evaluation.figures import CellFigures, Explains, Scored
-from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.shown_steps import MOST_CHARS, Step, shortened, steps_of
 from okf_agent.evaluation.split import seen_in_words
 from okf_agent.evaluation.store import Evaluation

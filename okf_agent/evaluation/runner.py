@@ -13,10 +13,9 @@ from itertools import product
 from typing import Any
 
 from okf_agent.cell import Cell
-from okf_agent.evaluation.executor import Workers
 from okf_agent.evaluation.progress import Display
 from okf_agent.evaluation.store import Evaluation, Key, Line, cell_of, key_of
-from okf_agent.evaluation.worker import Done, Job
+from okf_agent.evaluation.worker import Done, Job, Workers
 from okf_agent.models.bounded import Cancelled
 from okf_agent.tasks import Task
 from okf_compiler.errors import UserError

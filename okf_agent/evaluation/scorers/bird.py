@@ -19,10 +19,8 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean, pstdev
 
-from okf_agent.evaluation.results import Result
-from okf_agent.evaluation.scorers.differences import missing
-from okf_agent.evaluation.scorers.model import Scorer
-from okf_agent.evaluation.values import doubles
+from okf_agent.evaluation.results import Result, doubles
+from okf_agent.evaluation.scorers.model import Scorer, missing
 
 STEPS = ((2.0, 1.25), (1.0, 1.0), (0.5, 0.75), (0.25, 0.5), (0.0, 0.25))
 """From how many times as fast as gold -> the reward."""

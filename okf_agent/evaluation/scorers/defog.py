@@ -21,10 +21,8 @@ from decimal import Decimal
 from itertools import chain, combinations, pairwise
 
 from okf_agent.evaluation.gold import Gold
-from okf_agent.evaluation.results import Result
-from okf_agent.evaluation.scorers.differences import missing, out_of_order
-from okf_agent.evaluation.scorers.model import Scorer
-from okf_agent.evaluation.values import Row, Value, doubles, sort_key
+from okf_agent.evaluation.results import Result, Row, Value, doubles, sort_key
+from okf_agent.evaluation.scorers.model import Scorer, missing, out_of_order
 
 RELATIVE, ABSOLUTE = Decimal("1e-5"), Decimal("1e-8")
 GROUPED = "GROUP BY {}"

@@ -9,8 +9,7 @@ import re
 from dataclasses import dataclass
 
 from okf_agent import prompts
-from okf_agent.evaluation.results import Result
-from okf_agent.evaluation.values import shown
+from okf_agent.evaluation.results import Result, shown
 from okf_agent.llm import ContextOverflow, Model, OutOfTime
 
 ROWS = 20

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import groupby, islice
 
-from okf_agent.evaluation.results import Result
-from okf_agent.evaluation.values import Row, Value, sort_key
-from okf_agent.evaluation.verdict import Difference
+from okf_agent.evaluation.results import Result, Row, Value, sort_key
+from okf_agent.evaluation.scorers.model import Difference
 
 MOST_ROWS = 20_000
 """Rows past which nothing is forgiven: near values in long results take minutes to find."""

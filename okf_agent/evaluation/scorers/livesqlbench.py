@@ -16,10 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from okf_agent.evaluation.results import Result
-from okf_agent.evaluation.scorers.differences import missing, out_of_order
-from okf_agent.evaluation.scorers.model import Scorer
-from okf_agent.evaluation.values import Row, Value, rounded
+from okf_agent.evaluation.results import Result, Row, Value, rounded
+from okf_agent.evaluation.scorers.model import Scorer, missing, out_of_order
 
 PLACES = 2
 DAY_CHARS = 10

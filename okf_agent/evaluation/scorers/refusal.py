@@ -12,8 +12,8 @@ from typing import Any
 from sqlglot import exp
 
 from okf_agent.evaluation.gold import Gold
+from okf_agent.evaluation.scorers.model import Verdict
 from okf_agent.evaluation.sql_shape import select_of
-from okf_agent.evaluation.verdict import Verdict
 
 
 def answered_sql(record: Mapping[str, Any]) -> str | None:

@@ -8,8 +8,7 @@ duplicate rows, and unlike LiveSQLBench's it drops neither DISTINCT nor ROUND.
 from __future__ import annotations
 
 from okf_agent.evaluation.results import Result
-from okf_agent.evaluation.scorers.differences import missing, out_of_order, shape
-from okf_agent.evaluation.scorers.model import Scorer
+from okf_agent.evaluation.scorers.model import Scorer, missing, out_of_order, shape
 
 
 def same(gold: Result, predicted: Result, ordered: bool) -> str:

@@ -12,8 +12,7 @@ from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.results import Result, fetch, seconds
 from okf_agent.evaluation.scorers import bird, defog, judge, knowledge, livesqlbench, refusal, rows, ties
 from okf_agent.evaluation.scorers.lenient import forgive
-from okf_agent.evaluation.scorers.model import Scorer
-from okf_agent.evaluation.verdict import Difference, Verdict
+from okf_agent.evaluation.scorers.model import Difference, Scorer, Verdict
 from okf_agent.sql.database import Database
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tasks import Task

@@ -9,10 +9,9 @@ import pytest
 from support.eval_folders import Size, make_evaluation, write_lines
 
 from okf_agent.evaluation import figures
-from okf_agent.evaluation.compare import Side, compare
+from okf_agent.evaluation.compare import Side, compare, paired
 from okf_agent.evaluation.explain import Explainer
 from okf_agent.evaluation.gold import Gold
-from okf_agent.evaluation.paired import paired
 from okf_agent.evaluation.show import show
 from okf_agent.evaluation.store import Evaluation
 from okf_compiler.bundle import bundle_hash

@@ -25,8 +25,8 @@ from okf_agent.engines import Server
 from okf_agent.evaluation import gold, suites
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.scorers import SCORERS, Options, score
+from okf_agent.evaluation.scorers.model import Verdict
 from okf_agent.evaluation.suites import Suite, Task, databases, pins
-from okf_agent.evaluation.verdict import Verdict
 from okf_agent.loading import load
 from okf_agent.sql.database import Database
 from okf_compiler.documents import find_documents

@@ -12,7 +12,7 @@ from sqlglot import exp
 from okf_agent.evaluation.case import Case
 from okf_agent.evaluation.misses import FORGIVEN, KINDS, classify
 from okf_agent.evaluation.navigation import Needed, navigate, needed_concepts
-from okf_agent.evaluation.verdict import Difference
+from okf_agent.evaluation.scorers.model import Difference
 from okf_compiler.bundle import Bundle, Concept
 
 COUNT = "SELECT count(*) FROM orders"

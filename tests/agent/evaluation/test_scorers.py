@@ -13,8 +13,8 @@ from support.databases import made
 from okf_agent.engines import Server
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.scorers import Options, score
+from okf_agent.evaluation.scorers.model import Verdict
 from okf_agent.evaluation.suites import Task
-from okf_agent.evaluation.verdict import Verdict
 from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection
 

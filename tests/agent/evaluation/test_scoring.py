@@ -17,9 +17,9 @@ from okf_agent.evaluation import results
 from okf_agent.evaluation.gold import Gold
 from okf_agent.evaluation.scorers import Options, bird, lenient, livesqlbench, score
 from okf_agent.evaluation.scorers.knowledge import recall_and_precision, rules_of
+from okf_agent.evaluation.scorers.model import Verdict
 from okf_agent.evaluation.scorers.ties import keyed
 from okf_agent.evaluation.suites import Task
-from okf_agent.evaluation.verdict import Verdict
 from okf_agent.llm import Model
 from okf_agent.sql.database import Database
 from okf_compiler.settings import DatabaseSection

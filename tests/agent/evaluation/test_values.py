@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from okf_agent.evaluation.values import as_double, parse, rounded
+from okf_agent.evaluation.results import as_double, parse, rounded
 
 D = Decimal
 
