@@ -151,6 +151,13 @@ def test_words_count_once_and_within_one_passage() -> None:
     assert passage(Secret("", GOLD, sql), f"{first} {numbered(200, 1000)} {last}").share < 0.6
 
 
+@pytest.mark.parametrize(("run", "share"), [(3, 0.0), (4, 1.0)])
+def test_so_many_words_in_a_row_are_shared(run: int, share: float) -> None:
+    secret = numbered(24)
+    pieces = [numbered(run, first) for first in range(0, 24, run)]
+    assert passage(Secret("", EVIDENCE, secret), " other ".join(pieces)).share == share
+
+
 def test_fifty_rules_that_are_sql_stop_no_evaluation(tmp_path: Path) -> None:
     rules = lines(RULES)
     assert len(rules) == 50
