@@ -118,6 +118,8 @@ class _Measure:
         self.facts = facts
         self.ids: dict[tuple[int, str], exp.Expr] = {}
         """The expression that tells the rows of a source apart, by scope and alias."""
+        self.columns: dict[int, frozenset[str]] = {}
+        """The names of a subquery's columns, by the id of its scope."""
         self.exposed = 0
 
     def notes(self, ask: Ask) -> Iterator[str]:
@@ -192,19 +194,22 @@ class _Measure:
             raise _Unknown
         return found[0]
 
-    def columns_of(self, source: Any) -> list[str]:
-        """The names of a source's columns."""
+    def columns_of(self, source: Any) -> frozenset[str]:
+        """The names of a source's columns. Each source is looked at once: a chain of `SELECT * FROM a, a` doubles."""
         if not _is_scope(source):
-            return [*self.table(source).columns]
-        names: list[str] = []
+            return frozenset(self.table(source).columns)
+        if id(source) in self.columns:
+            return self.columns[id(source)]
+        names: set[str] = set()
         for one in _select(source).selects:
             if one.is_star:
                 inner = source.selected_sources
                 wanted = [one.text("table")] if one.text("table") else [*inner]
-                names += [name for alias in wanted if alias in inner for name in self.columns_of(inner[alias][1])]
+                names.update(*(self.columns_of(inner[alias][1]) for alias in wanted if alias in inner))
             else:
-                names.append(one.alias_or_name)
-        return names
+                names.add(one.alias_or_name)
+        self.columns[id(source)] = frozenset(names)
+        return self.columns[id(source)]
 
     def behind(self, source: Scope, names: Sequence[str]) -> list[exp.Column]:
         """The columns of a subquery's own tables that stand behind its columns of these names."""
@@ -411,7 +416,7 @@ def _counts(aggregate: exp.Expr, ids: Sequence[exp.Expr]) -> tuple[exp.Expr, exp
     )
 
 
-def _group_by(select: exp.Select, sources: Any, columns_of: Callable[[Any], list[str]]) -> list[exp.Expr]:
+def _group_by(select: exp.Select, sources: Any, columns_of: Callable[[Any], frozenset[str]]) -> list[exp.Expr]:
     """What a SELECT groups by, positions and aliases resolved.
 
     Raises:

@@ -178,6 +178,26 @@ def test_what_cannot_be_taken_apart_fails_no_query(database: Database, sql: str)
     assert database.run(sql).rows
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH c0 AS (SELECT pay FROM staff), "
+        + ", ".join(f"c{n + 1} AS (SELECT x.* FROM c{n} x, c{n} y LIMIT 3)" for n in range(30))
+        + " SELECT sum(pay) FROM c30 JOIN (SELECT 1 AS one) z ON true",
+        "WITH c0 AS (SELECT pay FROM staff), "
+        + ", ".join(f"c{n + 1} AS (SELECT * FROM c{n})" for n in range(300))
+        + " SELECT sum(pay) FROM c300 JOIN (SELECT 1 AS one) z ON true",
+        " UNION ALL ".join(["SELECT sum(a.pay) FROM staff a JOIN staff b ON b.boss = a.id"] * 200),
+        "SELECT sum(a.pay" + "+1" * 4_000 + ") FROM staff a JOIN staff b ON b.boss = a.id",
+    ],
+    ids=["doubling", "chain", "union", "sum"],
+)
+def test_a_query_made_to_be_hard_to_take_apart_costs_little(database: Database, sql: str) -> None:
+    begin = time.monotonic()
+    result = database.run(sql)
+    assert result.rows and time.monotonic() - begin < 2 * result.seconds + 5
+
+
 def test_measuring_ends_in_time(params: dict[str, Any]) -> None:
     """The query itself is quick; to tell ten million joined rows apart is not."""
     sql = "SELECT count(s.id) FROM staff s CROSS JOIN generate_series(1, 4000000) g"
