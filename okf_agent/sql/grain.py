@@ -13,8 +13,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from okf_agent.sql.query_tree import (
+    Unknown,
+    added_columns,
+    aggregates_of,
+    argument_of,
+    base_tables,
+    counts_of,
+    group_by,
+    is_scope,
+    joins,
+    label,
+    only_joins,
+    quoted_name,
+    renamed,
+    scopes,
+    select_of,
+    shown_text,
+    with_of,
+)
 from okf_agent.wording import count, listed
 from okf_compiler.postgres import Row
 
@@ -28,8 +47,6 @@ MAX_SCOPES = 4
 """SELECTs of one query that are measured."""
 MAX_AGGREGATES = 12
 """Aggregates of one SELECT that are measured."""
-SHOWN_CHARS = 60
-"""Of an aggregate in a note."""
 
 FACTS = """
 SELECT t.name, c.relkind::text, c.relhassubclass::text, pg_catalog.has_table_privilege(c.oid, 'SELECT')::text,
@@ -39,10 +56,6 @@ SELECT t.name, c.relkind::text, c.relhassubclass::text, pg_catalog.has_table_pri
 FROM pg_catalog.json_array_elements_text({names}::json) AS t(name)
 JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(t.name)"""
 """Of each table named: its kind, whether others inherit from it, whether all of it may be read, and which columns."""
-
-
-class _Unknown(Exception):
-    """Something that this module cannot take apart: no note comes of it."""
 
 
 @dataclass(frozen=True)
@@ -72,41 +85,20 @@ class _Rows:
         self.joined += [name for name in other.joined if name not in self.joined]
 
 
-def parsed(sql: str) -> exp.Expr | None:
-    """The query as sqlglot reads it, names folded as PostgreSQL folds them; None where it cannot."""
-    import sqlglot
-    from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
-
-    try:
-        return normalize_identifiers(sqlglot.parse_one(sql, dialect="postgres"), dialect="postgres")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        return None
-
-
-def shown_name(schema: str, name: str) -> str:
-    """A table's name for a note: bare in `public`."""
-    return name if schema in ("", "public") else f"{schema}.{name}"
-
-
-def tables_read(tree: exp.Expr) -> set[tuple[str, str]]:
-    """The tables and views that a query reads, as (schema or "", name); not its own WITH."""
-    return {(table.db, table.name) for scope in _scopes(tree) for table in _base_tables(scope).values()}
-
-
 def repeated(tree: exp.Expr, ask: Ask) -> Iterator[str]:
     """A text for each table whose rows a join of the query repeats under an aggregate.
 
     Raises:
         QueryError, psycopg.Error, Stopped: `ask` does.
     """
-    places = [at for at, scope in enumerate(_scopes(tree)) if _joins(scope) and [*_aggregates(scope)]]
+    places = [at for at, scope in enumerate(scopes(tree)) if joins(scope) and [*aggregates_of(scope)]]
     facts: Mapping[str, _Table] | None = None
     for at in places[:MAX_SCOPES]:
         if facts is None:
             facts = _facts(tree, ask)
         try:
             yield from _Measure(tree, at, facts).notes(ask)
-        except _Unknown:
+        except Unknown:
             continue
 
 
@@ -114,7 +106,7 @@ class _Measure:
     """The measuring of one SELECT, in a copy of the whole query that is changed on the way."""
 
     def __init__(self, tree: exp.Expr, at: int, facts: Mapping[str, _Table]) -> None:
-        self.scope = _scopes(tree.copy())[at]
+        self.scope = scopes(tree.copy())[at]
         self.facts = facts
         self.ids: dict[tuple[int, str], exp.Expr] = {}
         """The expression that tells the rows of a source apart, by scope and alias."""
@@ -124,13 +116,13 @@ class _Measure:
 
     def notes(self, ask: Ask) -> Iterator[str]:
         found: list[tuple[str, _Rows, tuple[exp.Expr, exp.Expr]]] = []
-        for node in [*_aggregates(self.scope)][:MAX_AGGREGATES]:
+        for node in [*aggregates_of(self.scope)][:MAX_AGGREGATES]:
             try:
                 rows = self.rows_of(node)
-            except _Unknown:
+            except Unknown:
                 continue
             if rows.joined:
-                found.append((_shown(node), rows, _counts(node, rows.ids)))
+                found.append((shown_text(node), rows, counts_of(node, rows.ids)))
         if not found:
             return
         row = ask(self.query([counts for *_, counts in found]).sql(dialect="postgres"))[0]
@@ -150,9 +142,9 @@ class _Measure:
 
     def rows_of(self, aggregate: exp.Expr) -> _Rows:
         """The rows of the tables whose columns are added."""
-        columns = [*_added(_argument(aggregate))]
+        columns = [*added_columns(argument_of(aggregate))]
         if not columns:
-            raise _Unknown
+            raise Unknown
         return self.rows_behind(self.scope, columns)
 
     def rows_behind(self, scope: Scope, columns: Sequence[exp.Column], depth: int = 0) -> _Rows:
@@ -160,21 +152,21 @@ class _Measure:
         sources = scope.selected_sources
         rows = _Rows()
         if any(column.table and column.table not in scope.sources for column in scope.columns):
-            raise _Unknown  # it asks for the rows of an outer SELECT
+            raise Unknown  # it asks for the rows of an outer SELECT
         aliases = dict.fromkeys(self.alias_of(scope, column) for column in columns)
         for alias in aliases:
             node, source = sources[alias]
-            if _renamed(node, source):
-                raise _Unknown
-            if _is_scope(source) and _only_joins(source) and depth < MAX_SCOPES:
+            if renamed(node, source):
+                raise Unknown
+            if is_scope(source) and only_joins(source) and depth < MAX_SCOPES:
                 names = [column.name for column in columns if self.alias_of(scope, column) == alias]
                 inner = self.rows_behind(source, self.behind(source, names), depth + 1)
                 inner.ids = [self.expose(source, alias, one) for one in inner.ids]
                 rows.add(inner)
             else:
-                rows.add(_Rows([self.id_of(scope, alias)], [_label(scope, alias)]))
+                rows.add(_Rows([self.id_of(scope, alias)], [label(scope, alias)]))
         rows.joined += [
-            name for alias in sources if alias not in aliases and (name := _label(scope, alias)) not in rows.joined
+            name for alias in sources if alias not in aliases and (name := label(scope, alias)) not in rows.joined
         ]
         return rows
 
@@ -182,26 +174,26 @@ class _Measure:
         """The source of one SELECT that a column belongs to.
 
         Raises:
-            _Unknown: none of them, or it cannot be told.
+            Unknown: none of them, or it cannot be told.
         """
         sources = scope.selected_sources
         if column.table:
             if column.table in sources:
                 return column.table
-            raise _Unknown
+            raise Unknown
         found = [alias for alias, (_, source) in sources.items() if column.name in self.columns_of(source)]
         if len(found) != 1:
-            raise _Unknown
+            raise Unknown
         return found[0]
 
     def columns_of(self, source: Any) -> frozenset[str]:
         """The names of a source's columns. Each source is looked at once: a chain of `SELECT * FROM a, a` doubles."""
-        if not _is_scope(source):
+        if not is_scope(source):
             return frozenset(self.table(source).columns)
         if id(source) in self.columns:
             return self.columns[id(source)]
         names: set[str] = set()
-        for one in _select(source).selects:
+        for one in select_of(source).selects:
             if one.is_star:
                 inner = source.selected_sources
                 wanted = [one.text("table")] if one.text("table") else [*inner]
@@ -215,19 +207,19 @@ class _Measure:
         """The columns of a subquery's own tables that stand behind its columns of these names."""
         from sqlglot import exp
 
-        own = {one.alias_or_name: one.unalias() for one in _select(source).selects if not one.is_star}
+        own = {one.alias_or_name: one.unalias() for one in select_of(source).selects if not one.is_star}
         found: list[exp.Column] = []
         for name in names:
-            found += [*_added(own[name])] if name in own else [exp.column(name)]
+            found += [*added_columns(own[name])] if name in own else [exp.column(name)]
         if not found:
-            raise _Unknown
+            raise Unknown
         return found
 
     def expose(self, source: Scope, alias: str, one: exp.Expr) -> exp.Expr:
         """An expression of a subquery, as a column of it where it is selected from under `alias`."""
         from sqlglot import exp
 
-        known = next((s for s in _select(source).selects if isinstance(s, exp.Alias) and s.this == one), None)
+        known = next((s for s in select_of(source).selects if isinstance(s, exp.Alias) and s.this == one), None)
         if known is None:
             self.exposed += 1
             known = cast(exp.Alias, exp.alias_(one.copy(), f"okf_{self.exposed}"))
@@ -254,12 +246,12 @@ class _Measure:
                 place = [exp.cast(exp.column(name, table=where), "text") for name in ("tableoid", "ctid")]
                 return exp.DPipe(this=place[0], expression=place[1])
             if table.kind not in ("r", "p", "v"):
-                raise _Unknown
+                raise Unknown
             self.number(node, exp.select(*(exp.column(name, quoted=True) for name in table.columns)), alias)
         elif isinstance(node, exp.Table) or isinstance(source.expression, exp.Query):
             self.number(node, exp.select("*"), alias)
         else:
-            raise _Unknown
+            raise Unknown
         return exp.column("okf_row", table=where)
 
     def number(self, node: exp.Expr, select: exp.Select, alias: str) -> None:
@@ -269,7 +261,7 @@ class _Measure:
         if isinstance(node.parent, exp.Subquery):
             node = node.parent  # a subquery in FROM is its SELECT for sqlglot's scope
         if node.args.get("sample"):
-            raise _Unknown
+            raise Unknown
         inner = node.copy()
         if isinstance(inner, exp.Subquery | exp.Table):
             inner.set("alias", exp.TableAlias(this=exp.to_identifier("okf_q")))
@@ -280,17 +272,17 @@ class _Measure:
         node.replace(outer)
 
     def table(self, source: exp.Table) -> _Table:
-        found = self.facts.get(_name(source))
+        found = self.facts.get(quoted_name(source))
         if found is None:
-            raise _Unknown
+            raise Unknown
         return found
 
     def query(self, counts: Sequence[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
         """One row: for each pair of counts, its sums over the groups of the SELECT."""
         from sqlglot import exp
 
-        select = _select(self.scope)
-        groups = _group_by(select, self.scope.selected_sources, self.columns_of)
+        select = select_of(self.scope)
+        groups = group_by(select, self.scope.selected_sources, self.columns_of)
         measured = exp.Select(
             **{key: select.args.get(key) for key in ("from_", "joins", "laterals", "where", "having")}
         )
@@ -300,199 +292,16 @@ class _Measure:
         both = [one for pair in counts for one in pair]
         measured.set("expressions", [exp.alias_(one, name) for one, name in zip(both, names, strict=True)])
         outer = exp.select(*(f"SUM({name})" for name in names)).from_(measured.subquery("okf_g"))
-        return _with(outer, select)
-
-
-def _scopes(tree: exp.Expr) -> list[Scope]:
-    """The SELECTs of a query, inner ones first; none where sqlglot cannot tell what they select from."""
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.optimizer.scope import traverse_scope
-
-    try:
-        return [scope for scope in traverse_scope(tree) if isinstance(scope.expression, exp.Select)]
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        return []
-
-
-def _is_scope(source: Any) -> TypeGuard[Scope]:
-    from sqlglot.optimizer.scope import Scope
-
-    return isinstance(source, Scope)
-
-
-def _select(scope: Scope) -> exp.Select:
-    return cast("exp.Select", scope.expression)
-
-
-def _renamed(node: exp.Expr, source: Any) -> bool:
-    """Whether a source gives its columns other names: `AS t(a, b)`."""
-    outer = source.expression.parent if _is_scope(source) else None
-    aliases = [one.args.get("alias") for one in (node, outer) if one is not None]
-    return any(alias is not None and alias.args.get("columns") for alias in aliases)
-
-
-def _base_tables(scope: Scope) -> dict[str, exp.Table]:
-    from sqlglot import exp
-
-    return {alias: source for alias, (_, source) in scope.selected_sources.items() if isinstance(source, exp.Table)}
-
-
-def _joins(scope: Scope) -> bool:
-    """Whether a SELECT joins, itself or in a subquery that does nothing else."""
-    sources = [source for _, source in scope.selected_sources.values()]
-    return len(sources) > 1 or any(_is_scope(s) and _only_joins(s) and _joins(s) for s in sources)
-
-
-def _only_joins(scope: Scope) -> bool:
-    """Whether each row of a subquery is one of its joined rows: it groups, merges and numbers nothing."""
-    from sqlglot import exp
-
-    select = scope.expression
-    if not isinstance(select, exp.Select) or any(select.args.get(key) for key in ("group", "distinct", "having")):
-        return False
-    return not any(one.find(exp.AggFunc, exp.Window) for one in select.selects)
-
-
-def _aggregates(scope: Scope) -> Iterator[exp.Expr]:
-    """The sum, avg and count calls of a SELECT that add a column row by row."""
-    from sqlglot import exp
-
-    for node in scope.find_all(exp.Sum, exp.Avg, exp.Count):
-        above = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
-        if isinstance(above, exp.Window) or isinstance(node.this, exp.Distinct | exp.Star) or not node.this:
-            continue
-        if node.expressions or node.this.find(exp.Query) or not [*_added(_argument(node))]:
-            continue
-        yield node
-
-
-def _argument(aggregate: exp.Expr) -> exp.Expr:
-    """What is added; a sum adds nothing where a CASE falls to ELSE 0."""
-    from sqlglot import exp
-
-    argument: exp.Expr = aggregate.this
-    case = argument.unnest()
-    if isinstance(aggregate, exp.Sum) and isinstance(case, exp.Case):
-        other = case.args.get("default")
-        if isinstance(other, exp.Literal) and other.name == "0":
-            argument = case.copy()
-            argument.set("default", None)
-    return argument
-
-
-def _added(node: exp.Expr) -> Iterator[exp.Column]:
-    """The columns whose values an expression passes on; those that it only compares are not among them."""
-    from sqlglot import exp
-
-    if isinstance(node, exp.Column):
-        if not isinstance(node.this, exp.Star):
-            yield node
-    elif isinstance(node, exp.Case):
-        branches = [*node.args["ifs"], *filter(None, [node.args.get("default")])]
-        for branch in branches:
-            yield from _added(branch.args["true"] if isinstance(branch, exp.If) else branch)
-    elif isinstance(node, exp.Nullif):
-        yield from _added(node.this)
-    elif not isinstance(node, exp.Predicate | exp.Connector | exp.Not | exp.Query):
-        for child in node.iter_expressions():
-            yield from _added(child)
-
-
-def _counts(aggregate: exp.Expr, ids: Sequence[exp.Expr]) -> tuple[exp.Expr, exp.Expr]:
-    """How many rows an aggregate adds, and how many different ones."""
-    from sqlglot import exp
-
-    some = [exp.Not(this=exp.Is(this=one.copy(), expression=exp.Null())) for one in ids]
-    added = exp.Paren(this=_argument(aggregate).copy())
-    conditions: list[exp.Expr] = [exp.Not(this=exp.Is(this=added, expression=exp.Null())), *some]
-    if isinstance(aggregate.parent, exp.Filter):
-        conditions.append(exp.Paren(this=aggregate.parent.expression.this.copy()))
-    where = exp.Where(this=exp.and_(*conditions))
-    one = ids[0].copy() if len(ids) == 1 else exp.Tuple(expressions=[each.copy() for each in ids])
-    return (
-        exp.Filter(this=exp.Count(this=exp.Star()), expression=where),
-        exp.Filter(this=exp.Count(this=exp.Distinct(expressions=[one])), expression=where.copy()),
-    )
-
-
-def _group_by(select: exp.Select, sources: Any, columns_of: Callable[[Any], frozenset[str]]) -> list[exp.Expr]:
-    """What a SELECT groups by, positions and aliases resolved.
-
-    Raises:
-        _Unknown: grouping sets.
-    """
-    from sqlglot import exp
-
-    group = select.args.get("group")
-    if group is None:
-        return []
-    if any(group.args.get(key) for key in ("grouping_sets", "cube", "rollup", "all")):
-        raise _Unknown
-    own = {one.alias: one.unalias() for one in select.selects if one.alias}
-    taken = {name for _, source in sources.values() for name in columns_of(source)}  # they go before such an alias
-    resolved = []
-    for one in group.expressions:
-        if isinstance(one, exp.Literal) and one.name.isdecimal() and 0 < int(one.name) <= len(select.selects):
-            one = select.selects[int(one.name) - 1].unalias()
-        elif isinstance(one, exp.Column) and not one.table and one.name in own and one.name not in taken:
-            one = own[one.name]
-        resolved.append(one.copy())
-    return resolved
-
-
-def _with(outer: exp.Select, select: exp.Select) -> exp.Select:
-    """A query with every WITH that a SELECT stands under.
-
-    Raises:
-        _Unknown: two of their names are the same.
-    """
-    from sqlglot import exp
-
-    ctes: list[exp.Expr] = []
-    recursive = False
-    node: exp.Expr | None = select
-    while node is not None:
-        if found := node.args.get("with_"):
-            ctes = [*found.expressions, *ctes]
-            recursive = recursive or bool(found.args.get("recursive"))
-        node = node.parent
-    if len({cte.alias for cte in ctes}) < len(ctes):
-        raise _Unknown
-    if ctes:
-        outer.set("with_", exp.With(expressions=[cte.copy() for cte in ctes], recursive=recursive))
-    return outer
+        return with_of(outer, select)
 
 
 def _facts(tree: exp.Expr, ask: Ask) -> dict[str, _Table]:
     """What the server says of the tables of a query."""
     from sqlglot import exp
 
-    names = sorted({_name(table) for scope in _scopes(tree) for table in _base_tables(scope).values()})
+    names = sorted({quoted_name(table) for scope in scopes(tree) for table in base_tables(scope).values()})
     literal = exp.Literal.string(json.dumps(names)).sql(dialect="postgres")
     return {
         str(name): _Table(str(kind), inherited == "true", whole == "true", tuple(json.loads(columns or "[]")))
         for name, kind, inherited, whole, columns in ask(FACTS.format(names=literal))
     }
-
-
-def _name(table: exp.Table) -> str:
-    """A table's name as `to_regclass` reads it."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in (table.db, table.name) if part)
-
-
-def _label(scope: Scope, alias: str) -> str:
-    """What a note calls a source: its name, with the alias where the same name stands twice."""
-    from sqlglot import exp
-
-    def name_of(node: Any) -> str:
-        return shown_name(node.db, node.name) if isinstance(node, exp.Table) and node.name else node.alias_or_name
-
-    names = {other: name_of(node) for other, (node, _) in scope.selected_sources.items()}
-    twice = [*names.values()].count(names[alias]) > 1
-    return f"{names[alias]} ({alias})" if twice else names[alias] or alias
-
-
-def _shown(node: exp.Expr) -> str:
-    text = " ".join(node.sql(dialect="postgres", normalize_functions="lower").split())
-    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"

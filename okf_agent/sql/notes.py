@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from okf_agent.sql import grain
+from okf_agent.sql import grain, query_tree
 from okf_agent.sql.lexer import significant
 from okf_agent.wording import listed
 from okf_compiler.postgres import Row
@@ -48,7 +48,7 @@ class Looked:
     @cached_property
     def tree(self) -> exp.Expr | None:
         """The query as sqlglot reads it; None where it cannot, or where the query is too long."""
-        return grain.parsed(self.sql) if len(self.sql) <= MAX_CHARS else None
+        return query_tree.parsed(self.sql) if len(self.sql) <= MAX_CHARS else None
 
     @cached_property
     def named(self) -> frozenset[TableName]:
@@ -71,10 +71,10 @@ def _row_security(looked: Looked) -> Iterator[str]:
     """Say that the role may see only some rows of the tables a query reads."""
     limited = looked.named
     if limited and looked.tree is not None:
-        read = grain.tables_read(looked.tree)
+        read = query_tree.tables_read(looked.tree)
         limited = frozenset((s, n) for s, n in limited if (s, n) in read or ("", n) in read)
     if limited:
-        names = listed(sorted(grain.shown_name(schema, name) for schema, name in limited))
+        names = listed(sorted(query_tree.shown_name(schema, name) for schema, name in limited))
         yield f"Row security: of {names} only the rows that this role may see are counted and shown; there may be more."
 
 
