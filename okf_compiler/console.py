@@ -32,6 +32,7 @@ def run(commands: click.Group) -> None:
     if sys.stdout.isatty():
         sys.stdout = cast(TextIO, InertStream(sys.stdout))
     sys.stderr = cast(TextIO, InertStream(sys.stderr))
+    click.termui.visible_prompt_func = _typed
     try:
         commands.main(standalone_mode=False)
         status = 0
@@ -87,6 +88,13 @@ def _unwritable(error: OSError) -> int:
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
+
+
+def _typed(prompt: str = "") -> str:
+    """A line that is typed; Python's own `input` would write the prompt past the streams."""
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    return input()
 
 
 def _say(message: str) -> None:

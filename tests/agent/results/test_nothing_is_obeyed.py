@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from collections.abc import Iterator
 from typing import cast
 
@@ -111,6 +112,32 @@ def test_the_prompt_drives_nothing_by_what_a_model_wrote(place: Workspace) -> No
     assert SHOWN in written and "sql>" in written
     hostile = [found for found in ("\x1b]52", "\x1b[2J", "\x9b", "\u202e") if found in written]
     assert hostile == [], written
+
+
+ASKING = """
+import click
+from okf_compiler.console import run
+
+@click.command()
+@click.argument("name")
+def ask(name):
+    click.confirm(f"Make {name}?")
+    click.echo(click.prompt("First", default=name))
+
+run(ask)
+"""
+
+
+def test_a_question_of_a_command_drives_nothing() -> None:
+    child = pexpect.spawn(sys.executable, ["-c", ASKING, HOSTILE], timeout=60, encoding="utf-8", echo=False)
+    written = io.StringIO()
+    child.logfile_read = written
+    for expected, line in (("y/N", "y"), ("First", "")):
+        child.expect(expected)
+        child.send(line + "\r")
+    child.expect(pexpect.EOF)
+    assert written.getvalue().count(SHOWN) == 3
+    assert [found for found in OBEYED if found in written.getvalue()] == []
 
 
 @pytest.mark.parametrize("write", ["print", "bytes", "pieces"])
