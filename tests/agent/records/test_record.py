@@ -33,7 +33,7 @@ SCHEMA = json.loads(files("okf_agent.records").joinpath("record.schema.json").re
 PAGE = Path(__file__).parents[3] / "docs" / "record.md"
 FIELDS = [
     *("run_id", "follows", "task_id", "repeat", "database", "model", "question", "mode", "started_at"),
-    *("stop_reason", "error"),
+    *("today", "time_zone", "stop_reason", "error"),
     *("llm_calls", "cached_calls", "sql_attempts", "sql_errors", "failed_reads", "tool_calls", "files_opened"),
     *("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "cost_known_usd"),
     *("model_seconds", "rate_limit_wait_seconds", "database_seconds", "seconds", "answer"),
