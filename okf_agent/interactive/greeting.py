@@ -12,7 +12,7 @@ from rich.text import Text
 
 from okf_agent.cell import Cell
 from okf_agent.config import Config
-from okf_agent.search import ranking
+from okf_agent.search.text import key_stems
 from okf_agent.tasks import list_tasks
 from okf_compiler.bundle import Bundle, Concept
 from okf_compiler.errors import UserError
@@ -74,13 +74,13 @@ def _made(bundle: Path) -> Iterator[str]:
     content = _bundle(bundle)
     if content is None:
         return
-    things = {tuple(ranking.key_stems(words[-1])): words[-1] for table in content.tables if (words := _words(table))}
+    things = {tuple(key_stems(words[-1])): words[-1] for table in content.tables if (words := _words(table))}
     computed = (f"What is the {' '.join(_words(rule))}?" for rule in content.rules if rule.type == CALCULATION)
     counted = (
         f"How many {' '.join([*words[:-1], _plural(thing)])} are there?"
         for rule in content.rules
         if rule.type == BUSINESS_RULE and len(words := _words(rule)) > 1
-        for thing in [things.get(tuple(ranking.key_stems(words[-1])))]
+        for thing in [things.get(tuple(key_stems(words[-1])))]
         if thing
     )
     for pair in itertools.zip_longest(computed, counted):

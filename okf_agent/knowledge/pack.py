@@ -16,8 +16,9 @@ from okf_agent.knowledge.model import Knowledge, Sources
 from okf_agent.models.providers import LOCAL
 from okf_agent.packing import rank, shape, write
 from okf_agent.packing.choose import Chooser
-from okf_agent.search import named_values, ranking
+from okf_agent.search import named_values
 from okf_agent.search.named_values import Named
+from okf_agent.search.text import key_stems
 from okf_compiler import profiling
 from okf_compiler.profiling import values
 from okf_compiler.tokens import tokens
@@ -98,9 +99,9 @@ def _shown(named: Sequence[Named], tables: Collection[str], titles: str) -> list
 
     It would query the other tables too, and take the value for the rule: `status = 'active'` for Active Customer.
     """
-    told = set(ranking.key_stems(titles))
+    told = set(key_stems(titles))
     kept = (replace(each, hits=tuple(hit for hit in each.hits if hit.table in tables)) for each in named)
-    return [each for each in kept if each.hits and not _is_of(told, ranking.key_stems(each.text))]
+    return [each for each in kept if each.hits and not _is_of(told, key_stems(each.text))]
 
 
 def _is_of(told: set[str], words: Sequence[str]) -> bool:

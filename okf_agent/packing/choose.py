@@ -16,7 +16,7 @@ from okf_agent.packing import ways
 from okf_agent.packing.rank import Scores
 from okf_agent.packing.shape import Shape
 from okf_agent.packing.write import Writer
-from okf_agent.search import ranking
+from okf_agent.search.text import key_stems
 from okf_compiler.tokens import tokens
 
 RULES_SHARE = 0.4
@@ -114,7 +114,7 @@ class Chooser:
         """
         needed = self._needed(rules, value_tables)
         spoken = " ".join([self.question, *(rule.definition for rule in rules)])
-        subject = frozenset(ranking.key_stems(spoken))
+        subject = frozenset(key_stems(spoken))
         taken: dict[str, Shown] = {}
         for version in (_whole, _trimmed, _narrowed):
             taken = {path: version(self.known.tables[path], subject) for path in needed}
@@ -231,7 +231,7 @@ def _whole(table: TableCard, _subject: frozenset[str]) -> Shown:
 
 def _trimmed(table: TableCard, subject: frozenset[str]) -> Shown:
     """Without the meanings, and without the JSON fields, that share no word with the subject."""
-    fields = tuple(f for f in table.fields if subject & set(ranking.key_stems(f.name)[1:]))
+    fields = tuple(f for f in table.fields if subject & set(key_stems(f.name)[1:]))
     columns = tuple(c if _speaks(c, subject) else replace(c, meaning="") for c in table.columns)
     return replace(table, columns=columns, fields=fields), 0
 
@@ -250,4 +250,4 @@ def _cut(table: TableCard, kept: int) -> TableCard:
 
 
 def _speaks(column: ColumnCard, subject: frozenset[str]) -> bool:
-    return bool(subject & set(ranking.key_stems(column.name)))
+    return bool(subject & set(key_stems(column.name)))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from okf_agent.bundles.cards import Cards, RuleCard, TableCard
 from okf_agent.search import ranking
+from okf_agent.search.text import key_stems
 
 SEARCH_FROM = 60
 """Tables and rules together from which the search index is asked too: below, every one is scored here."""
@@ -35,21 +36,21 @@ def rank(question: str, known: Cards, searched: tuple[str, ...] = ()) -> Scores:
     Where the question names rules, others count only if a word of their title is said besides: not in the names
     of those rules, nor as the name of a table, which most rules about it have in their title.
     """
-    asked = ranking.key_stems(question)
+    asked = key_stems(question)
     named = tuple(path for path, rule in known.rules.items() if _is_named(rule, question, asked))
-    told = {stem for path in named for stem in ranking.key_stems(known.rules[path].title)}
-    told |= {stem for table in known.tables.values() for stem in ranking.key_stems(table.name)}
+    told = {stem for path in named for stem in key_stems(known.rules[path].title)}
+    told |= {stem for table in known.tables.values() for stem in key_stems(table.name)}
     rest = set(asked) - told
     texts = {
         path: _rule_words(rule)
         for path, rule in known.rules.items()
-        if path not in named and (not named or rest & set(ranking.key_stems(rule.title)))
+        if path not in named and (not named or rest & set(key_stems(rule.title)))
     }
     return Scores(
         tables=ranking.bm25(asked, {path: _table_words(table) for path, table in known.tables.items()}),
         rules=ranking.bm25(asked, texts),
         named_rules=named,
-        named_tables=frozenset(p for p, t in known.tables.items() if _beside(ranking.key_stems(t.name), asked)),
+        named_tables=frozenset(p for p, t in known.tables.items() if _beside(key_stems(t.name), asked)),
         searched=searched,
     )
 
@@ -65,13 +66,13 @@ def searched(question: str, known: Cards, bundle: Path) -> tuple[str, ...]:
 
 def _rule_words(rule: RuleCard) -> list[str]:
     """A title counts three times, since it is what people say."""
-    return ranking.key_stems(rule.title) * 3 + ranking.key_stems(f"{rule.description} {rule.definition}")
+    return key_stems(rule.title) * 3 + key_stems(f"{rule.description} {rule.definition}")
 
 
 def _table_words(table: TableCard) -> list[str]:
-    names = ranking.key_stems(table.name) * 4 + ranking.key_stems(table.description)
+    names = key_stems(table.name) * 4 + key_stems(table.description)
     for column in table.columns + table.fields:
-        names += ranking.key_stems(column.name) * 2 + ranking.key_stems(column.meaning)
+        names += key_stems(column.name) * 2 + key_stems(column.meaning)
     return names
 
 
@@ -80,7 +81,7 @@ def _is_named(rule: RuleCard, question: str, asked: list[str]) -> bool:
     title, _, rest = rule.title.partition("(")
     short = rest.partition(")")[0]
     abbreviated = short.isupper() and re.search(rf"\b{re.escape(short)}\b", question) is not None
-    return abbreviated or _beside(ranking.key_stems(title), asked)
+    return abbreviated or _beside(key_stems(title), asked)
 
 
 def _beside(stems: list[str], asked: list[str]) -> bool:

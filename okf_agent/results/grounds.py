@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from okf_agent.search import ranking
+from okf_agent.search.text import key_stems
 from okf_agent.sql import lexer
 from okf_compiler import bundle as bundles
 from okf_compiler import markdown
@@ -51,7 +51,7 @@ def find(files: Sequence[str], bundle: Path, question: str, answer: str, sql: st
     opened = [*_concepts(files, bundle)] if files else []
     tables = tuple(concept.path for concept in opened if concept.is_table)
     rules = [concept for concept in opened if not concept.is_table]
-    asked = {*ranking.key_stems(f"{question} {answer}")}
+    asked = {*key_stems(f"{question} {answer}")}
     if not files and bundle.is_dir():
         rules = [rule for rule in loaded(bundle).rules if _is_named(rule, asked)]
     names = _names(sql)
@@ -79,7 +79,7 @@ def _concepts(files: Iterable[str], bundle: Path) -> Iterator[Concept]:
 
 
 def _is_named(rule: Concept, asked: set[str]) -> bool:
-    title = ranking.key_stems(rule.title.partition("(")[0])
+    title = key_stems(rule.title.partition("(")[0])
     return bool(title) and asked.issuperset(title)
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from okf_agent.search.ranking import STOP_WORDS
+from okf_agent.search.text import GRAMMAR, RESULT_WORDS
 from okf_compiler.profiling.spelling import fold
 from okf_compiler.profiling.values import Hit, ValueIndex
 
@@ -89,7 +89,8 @@ class _Near:
 def _meant(run: _Run, hits: Sequence[Hit], near: _Near) -> Sequence[Hit]:
     """The hits that count for an unquoted run."""
     if run.words == 1:
-        return [] if run.text.lower() in STOP_WORDS and run.text.islower() else [h for h in hits if h.how == "exact"]
+        says_nothing = run.text.islower() and (run.text in GRAMMAR or run.text in RESULT_WORDS)
+        return [] if says_nothing else [hit for hit in hits if hit.how == "exact"]
     # A name spelt nearly so: looked for only where every word begins as names do, which keeps it rare.
     if not hits and all(word[:1].isupper() for word in run.text.split()) and 8 <= len(run.text) <= MAX_CHARS:
         return near(run.text)

@@ -6,13 +6,14 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import tantivy
-
-from okf_agent.search.ranking import CAMEL, STOP_WORDS
 from okf_compiler import frontmatter
 from okf_compiler.frontmatter import FormatError
 from okf_compiler.headings import NEIGHBOURS
+
+if TYPE_CHECKING:
+    import tantivy
 
 TOKENIZER = "words"
 WORD = re.compile(r"\w+")
@@ -26,21 +27,38 @@ _COMMENT = re.compile(r"\s#|:\s")
 _SECTION = re.compile(r"^(?=# )", re.MULTILINE)
 _NEIGHBOURS = tuple(f"# {heading}\n" for heading in NEIGHBOURS)
 _LINK_TARGET = re.compile(r"\]\((?:(?!\]\()[^)\s])*+\)")
-_SMALL_WORDS = frozenset(
+GRAMMAR = frozenset(
     re.findall(
         r"\w+",
         """
-        about after again also am been before being but came can come comes coming could did didn doing don done down
-        during else ever few get gets getting give given gives go goes going gone got had having he her here him his
-        if itself just keep keeps kept let like likes ll lot lots made make makes making may might more must need needs
-        never no nor not now off once one only other others over own please put really s same say says she should
-        so some still such sure t take takes tell then thing things those through too took tried try under until up us
-        used uses using ve very want wants way well went were while without would yet
+        a all an and any are as at be between by decimals did do does each every find for from give had has have highest
+        how i in into is it its largest least list lowest many me most much my of on or our out per rounded show
+        smallest sort sorted than that the their them there these they this to us was we were what when where which who
+        whose why will with you your
         """,
     )
 )
-"""Words of grammar and everyday verbs without a subject of their own, beside those of `ranking`."""
-STOPS = STOP_WORDS - {"first", "last", "number", "round"} | _SMALL_WORDS
+"""Words of grammar, and those with which results are asked for."""
+STOPS = GRAMMAR | frozenset(
+    re.findall(
+        r"\w+",
+        """
+        about after again also am been before being but came can come comes coming could didn doing don done down during
+        else ever few get gets getting given gives go goes going gone got having he her here him his if itself just keep
+        keeps kept let like likes ll lot lots made make makes making may might more must need needs never no nor not now
+        off once one only other others over own please put really s same say says she should so some still such sure t
+        take takes tell then thing things those through too took tried try under until up used uses using ve very want
+        wants way well went while without would yet
+        """,
+    )
+)
+"""Words that say nothing of a subject: everyday verbs without one of their own besides."""
+RESULT_WORDS = frozenset({"first", "last", "number", "round"})
+"""Words with which results are asked for as well, and which names have: search looks for them, nothing else does."""
+_PIECE = re.compile(r"[^\W\d_]+|\d{3,}")
+"""Words, and numbers such as years; "2 decimals" says nothing of a subject."""
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word begins inside a camelCase name."""
 
 
 def analyzer(*, stems: bool = True) -> tantivy.TextAnalyzer:
@@ -48,6 +66,8 @@ def analyzer(*, stems: bool = True) -> tantivy.TextAnalyzer:
 
     Longer words than `WORD_BYTES` are left out, because Snowball takes quadratic time for a word.
     """
+    import tantivy
+
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(r"\p{L}+|\d+"))
     builder = builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
     builder = builder.filter(tantivy.Filter.remove_long(WORD_BYTES))
@@ -92,6 +112,16 @@ def asked_words(text: str) -> list[str]:
 def stem(word: str) -> str:
     """The stem of one word."""
     return next(iter(_analyzers()[0].analyze(word)), word)
+
+
+def key_stems(text: str) -> list[str]:
+    """Return the stems of the words of a text that speak of a subject.
+
+    >>> key_stems("unit_cost_cents of returnedItems in our first deliveries")
+    ['unit', 'cost', 'cent', 'return', 'item', 'deliveri']
+    """
+    pieces = (piece.lower() for piece in _PIECE.findall(CAMEL.sub(" ", text)))
+    return [stem(piece) for piece in pieces if piece not in STOPS and piece not in RESULT_WORDS]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from okf_agent.knowledge.schema import create_table
 from okf_agent.packing import shape
 from okf_agent.packing.write import Writer
 from okf_agent.prompts import framing
-from okf_agent.search import ranking, text, words
+from okf_agent.search import text, words
 from okf_agent.search.named_values import named_in
 from okf_agent.tools import Context, find_value
 from okf_agent.tools.grounding import Evidence
@@ -83,7 +83,7 @@ CASES: list[tuple[Callable[[str], object], Sequence[tuple[str, str]]]] = [
     (partial(text.document, id="x"), [("---\n", "title: ''"), ("---\ntitle: '", "''"), ("---\n", "\n "), ("", "# \n")]),
     (text.apart, [("", "]("), ("", "[a](/"), ("", "[a](("), ("", "aB")]),
     (words.asked, [("", "a "), ("", "aB"), ("", "1a")]),
-    (ranking.key_stems, [("", "a "), ("", "aB"), ("", "1a")]),
+    (text.key_stems, [("", "a "), ("", "aB"), ("", "1a")]),
     (_create_table, [("", ", default a"), ("a, one of '", "b', "), ("", ", one of 'a"), ("", "a."), ('"', '""')]),
     (_written, [("text", " a"), ("text(", "("), ("", "a referencing a("), ("", "\\frac{"), ("", "->'"), ("->'", "''")]),
     (_written, [("\\frac{" * 9_000 + "1", "}{2}")]),
