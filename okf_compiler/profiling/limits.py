@@ -47,9 +47,13 @@ Ask = Callable[[sql.Composed], list[Row]]
 
 @contextmanager
 def asking(connection: psycopg.Connection[Any], seconds: float) -> Iterator[Ask]:
-    """Queries of one snapshot, read-only and limited in time; one that fails leaves the others alone."""
+    """Yield a function for queries of one snapshot, read-only and limited in time; one that fails leaves the others.
+
+    Raises:
+        UserError: the connection is lost, which is no fault of what is asked.
+    """
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    with connection.transaction(force_rollback=True), connection.cursor() as cursor:
+    with _held(connection), connection.transaction(force_rollback=True), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
         cursor.execute(
             f"SET LOCAL statement_timeout = {int(seconds * 1000)}; SET LOCAL lock_timeout = {LOCK_MS}; "
@@ -57,16 +61,21 @@ def asking(connection: psycopg.Connection[Any], seconds: float) -> Iterator[Ask]
         )
 
         def ask(query: sql.Composed) -> list[Row]:
-            try:
-                with connection.transaction():
-                    found: list[Row] = cursor.execute(query).fetchall()
-                    return found
-            except psycopg.OperationalError:
-                if connection.broken:  # nothing more can be asked: no fault of the table
-                    raise UserError(LOST) from None
-                raise
+            with _held(connection), connection.transaction():
+                found: list[Row] = cursor.execute(query).fetchall()
+                return found
 
         yield ask
+
+
+@contextmanager
+def _held(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.OperationalError:
+        if connection.broken:
+            raise UserError(LOST) from None
+        raise
 
 
 def reason(error: psycopg.Error, limits: Limits) -> str:

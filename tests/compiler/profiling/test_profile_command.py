@@ -83,7 +83,7 @@ def test_a_lost_connection_is_no_fault_of_the_table(source: str, postgres: Serve
         assert process.stderr is not None and process.stderr.readline() == "1/3 a_customers\n"
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'commanded'")
         said = process.stderr.read()
-    assert process.returncode == 1 and "goes on where it was" in said
+    assert process.returncode == 1 and "goes on where it was" in said, said
     again = run("okf-compiler", "profile", "people", "--from", source, "--quiet", cwd=tmp_path)
     assert again.returncode == 0 and "before the interruption: 1 table;" in again.stdout
 
