@@ -116,7 +116,9 @@ class _Loop:
         # Rules that are pasted count as seen as those that are read do; so does what was said before.
         alone = knowledge.reply == "sql"  # one message, which begins with what the sections hold
         told = [question.text] if alone else [str(message["content"]) for message in self.messages[1:]]
-        for text in (*knowledge.grounds, *told):
+        for text in knowledge.grounds:
+            context.evidence.add_document(text)
+        for text in told:
             context.evidence.add_text(text)
         self.emit(Instructions(tuple(self.messages)))
 
@@ -275,7 +277,7 @@ class _Loop:
         """The one way an answer comes to stand."""
         self.context.check = check
         columns, rows = (check.result.columns, check.result.rows) if check.result else ((), ())
-        self.emit(Answered(check.answer, check.ungrounded_numbers, columns, rows))
+        self.emit(Answered(check.answer, check.ungrounded_numbers, columns, rows, check.document_numbers))
         return "submitted" if check.answer.sql else "declined"
 
     def ask(self, offered: Sequence[Tool] = (), seconds: float | None = None) -> Reply:

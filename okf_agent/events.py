@@ -173,6 +173,8 @@ class Answered:
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str | None, ...], ...] = ()
     """The first rows of the answer's query, so that two runs can be compared later."""
+    document_numbers: tuple[str, ...] = ()
+    """Numbers in the answer that a document has, and no query or question."""
 
 
 Event: TypeAlias = (

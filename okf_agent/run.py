@@ -80,6 +80,7 @@ class Tally:
     limits_hit: list[str] = field(default_factory=list)
     shortened: int = 0
     ungrounded_numbers: list[str] = field(default_factory=list)
+    document_numbers: list[str] = field(default_factory=list)
     answer: Answer | None = None
 
     def __post_init__(self) -> None:
@@ -108,8 +109,9 @@ class Tally:
                 self.shortened += results
             case LimitReached(reason=reason, why=why):
                 self.limits_hit.append(why or reason)
-            case Answered(answer=answer, ungrounded_numbers=numbers):
+            case Answered(answer=answer, ungrounded_numbers=numbers, document_numbers=documented):
                 self.answer = answer
+                self.document_numbers = list(documented)
                 self.ungrounded_numbers = list(numbers)
 
     def _add_usage(self, usage: Usage) -> None:

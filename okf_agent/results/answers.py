@@ -145,6 +145,8 @@ def _notes(run: Run, found: Grounds, chart_wanted: bool, max_rows: int) -> Itera
         yield f"Shortened before the answer was written: {count(run.tally.shortened, 'older result')}."
     if run.tally.ungrounded_numbers:
         yield f"Not found in any result, in a rule or in the question: {inert(', '.join(run.tally.ungrounded_numbers))}"
+    if run.tally.document_numbers:
+        yield f"Taken from a document, not from a query: {inert(', '.join(run.tally.document_numbers))}"
     if chart_wanted and run.result is not None and chart.bars(run.result, force=True) is None:
         yield "No chart: it needs two rows or more, with a label and a number that is not 0."
 

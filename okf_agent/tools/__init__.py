@@ -121,6 +121,8 @@ class Check:
     seconds: float = 0.0
     sql_error: str = ""
     """Why the SQL does not run, in PostgreSQL's words; "" if it does."""
+    document_numbers: tuple[str, ...] = ()
+    """Numbers of the answer that stand in documents alone."""
 
 
 def arguments_of(**properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,11 +33,16 @@ class Evidence:
 
     def __init__(self) -> None:
         self._numbers: set[Decimal] = set()
+        self._documents: set[Decimal] = set()
         self._names: set[str] = set()
 
     def add_text(self, text: str) -> None:
-        """The numbers in a question, a rule or a document."""
-        self._numbers.update(Decimal(found.replace(",", "")) for found in SEEN.findall(text))
+        """The numbers in a question, or in what was said before it."""
+        self._numbers.update(_numbers_in(text))
+
+    def add_document(self, text: str) -> None:
+        """The numbers in a rule or another document."""
+        self._documents.update(_numbers_in(text))
 
     def add_count(self, count: int) -> None:
         """A number of rows."""
@@ -71,14 +76,34 @@ class Evidence:
         >>> evidence.missing("HUB-17 uses 45.67%, 1.23 million in all, and 3,000 more")
         ('3,000',)
         """
+        answer = self._without_names(answer)
+        return _not_among(answer, self._numbers | self._documents)
+
+    def _without_names(self, answer: str) -> str:
+        """The answer without the marks of a list, and without the names that results gave."""
         items = len(LIST_MARK.findall(answer))  # `12. customers are late` is one line, and no twelfth item
         answer = LIST_MARK.sub(lambda mark: " " if int(mark["number"]) <= items else mark.group(), answer)
         for name in sorted(self._names, key=len, reverse=True):
             answer = answer.replace(name, " ")
-        seen = sorted(self._numbers)
-        with localcontext(_WIDE):
-            found = [m for m in NUMBER.finditer(answer) if not m["ordinal"] and not _is_among(m, seen)]
-        return tuple(dict.fromkeys(m.group().strip() for m in found))
+        return answer
+
+    def documented(self, answer: str, sql: str) -> tuple[str, ...]:
+        """The numbers of `answer` that stand in documents alone: in no result, question or query of this run."""
+        missing = self.missing(answer)
+        unseen = _not_among(self._without_names(answer), self._numbers | _numbers_in(sql))
+        return tuple(number for number in unseen if number not in missing)
+
+
+def _numbers_in(text: str) -> set[Decimal]:
+    return {Decimal(found.replace(",", "")) for found in SEEN.findall(text)}
+
+
+def _not_among(answer: str, numbers: set[Decimal]) -> tuple[str, ...]:
+    """The numbers of `answer` that no one of `numbers` accounts for, as they are written, each once."""
+    seen = sorted(numbers)
+    with localcontext(_WIDE):
+        found = [m for m in NUMBER.finditer(answer) if not m["ordinal"] and not _is_among(m, seen)]
+    return tuple(dict.fromkeys(m.group().strip() for m in found))
 
 
 def _is_among(match: re.Match[str], seen: Sequence[Decimal]) -> bool:

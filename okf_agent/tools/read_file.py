@@ -59,7 +59,7 @@ def _new(found: Reading, context: Context) -> str:
     An index only says what there is, and what was measured may have changed: neither grounds an answer.
     """
     if not found.is_index:
-        context.evidence.add_text(found.text)
+        context.evidence.add_document(found.text)
     measured = of_table(context.profiles, found.table, context.hide) if found.table else ""
     text = framing.beneath(found.text)
     return f"{text.rstrip()}\n\n{measured}" if measured else text

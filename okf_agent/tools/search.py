@@ -42,7 +42,7 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
         logger.error("%s", error)
         return ToolResult(prompts.say("search_unreadable"), failed=True)
     for match in found:
-        context.evidence.add_text(match.text)
+        context.evidence.add_document(match.text)
     if not found:
         return ToolResult(prompts.say("search_none"), data={"matches": []})
     key = "search_near" if found[0].near else "search_found"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from okf_agent import prompts
@@ -11,6 +12,7 @@ from okf_agent.sql import render, sql_text
 from okf_agent.sql.database import QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Check, Context, Tool, ToolResult, arguments_of
+from okf_agent.tools.grounding import Evidence
 from okf_agent.tools.run_sql import query, remember
 
 CHART_ROWS = 40
@@ -50,6 +52,24 @@ def check_answer(sql: str, answer: str | None, context: Context) -> Check:
 
     Where `answer` is None, what the rows say becomes the answer.
     """
+    check = _checked(sql, answer, context)
+    documented = context.evidence.documented(check.answer.answer, check.answer.sql)
+    if documented and check.result and not check.problem and not _says(check.answer.answer, check.result):
+        rows = render.for_model(check.result)
+        problem = prompts.say("check_documented", numbers=", ".join(documented), rows=rows)
+        return replace(check, document_numbers=documented, problem=problem)
+    return replace(check, document_numbers=documented)
+
+
+def _says(answer: str, result: QueryResult) -> bool:
+    """Whether one of the numbers of an answer is in the result of its query."""
+    none, some = Evidence(), Evidence()
+    some.add_rows(result.rows)
+    some.add_count(len(result.rows) if result.rows_total is None else result.rows_total)
+    return some.missing(answer) != none.missing(answer)
+
+
+def _checked(sql: str, answer: str | None, context: Context) -> Check:
     said = answer or ""
     if not sql.strip():
         problem = "" if said.strip() else prompts.say("check_silent")

@@ -611,3 +611,30 @@ def test_tokens_that_nobody_counted_are_unknown(ask: Asker) -> None:
         run = ask(e)
     assert (run.tally.tokens, run.tally.input_tokens, run.tally.output_tokens) == (None, None, None)
     assert run.tally.tokens_known == 110, "the limit still counts what is known"
+
+
+def test_a_number_of_a_document_goes_back_where_the_query_disagrees(ask: Asker) -> None:
+    ask.knowledge = replace(prepare("bundle", ASKED, Sources("hubs", bundle=ask.bundle)), grounds=("rows: 1,000",))
+    with Endpoint([submit(COUNT, "There are 1,000 hubs."), GOOD]) as endpoint:
+        run = ask(endpoint)
+    assert "1,000 in the answer stands in a document" in endpoint.told()[-1] and "4" in endpoint.told()[-1]
+    assert run.succeeded and run.tally.document_numbers == []
+    with Endpoint([submit(COUNT, "There are 1,000 hubs.")] * 2) as endpoint:
+        run = ask(endpoint)
+    assert run.succeeded and run.tally.document_numbers == ["1,000"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "said", "pointed_out"),
+    [
+        ("", "There are 1,000 hubs.", ["1,000"]),
+        (COUNT, "There are 4 hubs; the document says 1,000.", ["1,000"]),
+        ("SELECT count(*) FROM hubs WHERE id < 1000", "4 hubs have a number below 1,000.", []),
+    ],
+)
+def test_a_number_of_a_document_is_pointed_out(ask: Asker, sql: str, said: str, pointed_out: list[str]) -> None:
+    ask.knowledge = replace(prepare("bundle", ASKED, Sources("hubs", bundle=ask.bundle)), grounds=("rows: 1,000",))
+    with Endpoint([submit(sql, said)]) as endpoint:
+        run = ask(endpoint)
+    assert run.tally.llm_calls == 1 and run.tally.document_numbers == pointed_out
+    assert run.tally.ungrounded_numbers == []

@@ -37,7 +37,17 @@ FIELDS = [
     *("llm_calls", "cached_calls", "sql_attempts", "sql_errors", "failed_reads", "tool_calls", "files_opened"),
     *("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "cost_known_usd"),
     *("model_seconds", "rate_limit_wait_seconds", "database_seconds", "seconds", "answer"),
-    *("versions", "bundle_hash", "limits_hit", "shortened", "ungrounded_numbers", "unsafe_role", "cell", "client"),
+    *(
+        "versions",
+        "bundle_hash",
+        "limits_hit",
+        "shortened",
+        "ungrounded_numbers",
+        "document_numbers",
+        "unsafe_role",
+        "cell",
+        "client",
+    ),
 ]
 check = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker())
 
