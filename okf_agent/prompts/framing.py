@@ -12,11 +12,12 @@ import re
 from okf_compiler.inert import inert
 
 FRAMES = ("index", "results", "schema", "column_meanings", "business_rules", "measured", "tables", "joins", "rules",
-          "values")  # fmt: skip
+          "values", "postgresql")  # fmt: skip
 """Every mark that a prompt puts around content; a test holds the prompts against this."""
 
 _FRAME_END = rf"\s*+(?:/\s*+)?(?:{'|'.join(FRAMES)})\b"
 _FRAME = re.compile(rf"<(?={_FRAME_END})", re.IGNORECASE)
+_FRAME_LINE = re.compile(rf"^</?(?:{'|'.join(FRAMES)})>(?:\n|\Z)", re.MULTILINE)
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})", re.MULTILINE)
 _HEADER = re.compile(r"^(?====)", re.MULTILINE)
 _WORDS = (
@@ -44,6 +45,15 @@ def framed(mark: str, content: str) -> str:
 def inside(content: str) -> str:
     """Content that cannot end the frame it is put into, whatever that is called."""
     return unmarked(_FRAME.sub("&lt;", content))
+
+
+def without_frames(text: str) -> str:
+    r"""A text for people: without the lines that open and close frames.
+
+    >>> without_frames("It failed:\n<postgresql>\nERROR: no\n</postgresql>")
+    'It failed:\nERROR: no'
+    """
+    return _FRAME_LINE.sub("", text).rstrip("\n")
 
 
 def under(path: str, text: str) -> str:

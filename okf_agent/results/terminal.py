@@ -22,6 +22,7 @@ from okf_agent.events import (
     ToolFinished,
     ToolStarted,
 )
+from okf_agent.prompts import framing
 from okf_agent.results.answers import ENDS
 from okf_agent.wording import count, dollars
 from okf_compiler.inert import inert
@@ -156,7 +157,7 @@ class _SignsOfLife:
 def _gist(event: ToolFinished, arguments: Mapping[str, Any]) -> str:
     """A finished tool call in a few words."""
     if event.failed:
-        return event.text
+        return framing.without_frames(event.text)
     if event.files:
         return " ".join(event.files)
     said = str(arguments.get("sql") or arguments.get("answer") or "")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from okf_agent import prompts
+from okf_agent.prompts import framing
 from okf_agent.sql import render, sql_text
 from okf_agent.sql.database import QueryResult
 from okf_agent.sql.query_error import QueryError
@@ -40,8 +41,8 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     result, seconds = query(sql, context.database)
     if isinstance(result, QueryError):
         if not result.passing:
-            context.queries[sql] = str(result)
-        return _sql_failed(prompts.say("sql_error", problem=result), seconds)
+            context.queries[sql] = quoted(result)
+        return _sql_failed(prompts.say("sql_error", problem=quoted(result)), seconds)
     context.queries[sql] = ""
     remember(result, context)
     shown = render.fitted(result)
@@ -49,6 +50,11 @@ def run(arguments: Mapping[str, Any], context: Context) -> ToolResult:
     return ToolResult(
         text, sql_attempts=1, rows=len(result.rows), database_seconds=seconds, data=render.for_program(shown)
     )
+
+
+def quoted(error: QueryError) -> str:
+    """Return an error for a model: the server's own words in a frame, since they may quote a cell that gives orders."""
+    return f"PostgreSQL said:\n{framing.framed('postgresql', str(error))}" if error.sqlstate else str(error)
 
 
 def query(sql: str, database: Queries, max_rows: int | None = None) -> tuple[QueryResult | QueryError, float]:

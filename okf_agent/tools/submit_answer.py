@@ -13,7 +13,7 @@ from okf_agent.sql.database import QueryResult
 from okf_agent.sql.query_error import QueryError
 from okf_agent.tools import Check, Context, Tool, ToolResult, arguments_of
 from okf_agent.tools.grounding import Evidence
-from okf_agent.tools.run_sql import query, remember
+from okf_agent.tools.run_sql import query, quoted, remember
 
 CHART_ROWS = 40
 """Rows of an answer that are fetched for a person's chart, also where fewer are shown as rows."""
@@ -85,7 +85,7 @@ def _checked(sql: str, answer: str | None, context: Context) -> Check:
         return Check(Answer(cleaned, said, None, "not_run"), problem, None, missing)
     result, seconds = query(cleaned, context.database, max(context.max_rows, CHART_ROWS))
     if isinstance(result, QueryError):
-        problem = prompts.say("check_error", problem=result)
+        problem = prompts.say("check_error", problem=quoted(result))
         missing = context.evidence.missing(said)
         return Check(Answer(cleaned, said, None, "error"), problem, None, missing, seconds, str(result))
     remember(result, context)
