@@ -112,7 +112,7 @@ def test_every_short_text_is_used_by_the_code() -> None:
     package = Path(prompts.__file__).parents[1]
     code = "".join(f.read_text(encoding="utf-8") for f in package.rglob("*.py"))
     reasons = {f"reason_{r}" for r in ("step_limit", "time_limit", "token_limit", "cost_limit", "no_tool_calls")}
-    reasons.add("reason_repeated_calls")
+    reasons |= {"reason_repeated_calls", "reason_cut_off", "reason_empty"}
     assert [key for key in prompts._messages() if f'"{key}"' not in code and key not in reasons] == []
 
 
