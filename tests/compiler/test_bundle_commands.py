@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,7 +164,8 @@ def test_what_changes_in_a_read_only_workspace_is_refused(moved: Path) -> None:
     shutil.copytree(moved / "data", elsewhere)
     write_documents(elsewhere, rules=RULES[:2])
     done = run("okf-compiler", "compile", "x", "--data", elsewhere, cwd=moved)
-    assert (done.returncode, "bundles/compiled cannot be written" in done.stderr) == (1, True)
+    assert done.returncode == 1
+    assert re.search(r"bundles/compiled(/x)? cannot be written", done.stderr), done.stderr
 
 
 def test_an_index_in_capital_letters_is_an_index(workspace: Path) -> None:
