@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from okf_compiler.linking.words import listed
 from okf_compiler.model import Rule, Table
 
-_BEFORE = re.compile(r"(?:[-=<>+*/^(`\"|]|\\times|\\cdot|\\frac\{|\\text\{|\bWHERE|\bAND|\bOR|\bSUM\(|\bAVG\()\s*$")
+_BEFORE = re.compile(r"(?:[-=<>+*/^(`\"|]|\\times|\\cdot|\\frac\{|\\text\{|\bWHERE|\bAND|\bOR|\bSUM\(|\bAVG\()\s{0,9}$")
 _AFTER = re.compile(
-    r"\s*(?:[=<>≥≤+*^`\"|]|/ |- |\\times|\\cdot|(?:is|are) (?:not )?(?:'|NULL\b|null\b|true\b|false\b)|IN \(|!=)"
+    r"\s{0,9}(?:[=<>≥≤+*^`\"|]|/ |- |\\times|\\cdot|(?:is|are) (?:not )?(?:'|NULL\b|null\b|true\b|false\b)|IN \(|!=)"
 )
 _NEAR = 10
 """Characters before a word in which an operator may stand."""
