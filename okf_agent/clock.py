@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from okf_agent import prompts
-from okf_agent.sql.database import QueryResult
 from okf_agent.sql.query_error import QueryError
+from okf_agent.tools import Queries
 
 UNASKED = "(the database is asked with a question)"
 """The time zone where no server is asked."""
 ZONE = re.compile(r"[\w/+:<>-]{1,60}", re.ASCII)
-
-
-class Queries(Protocol):
-    def run(self, sql: str) -> QueryResult: ...
 
 
 @dataclass(frozen=True)

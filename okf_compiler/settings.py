@@ -176,12 +176,14 @@ def read_config(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.", status=2) from None
     try:
-        content = yaml.load(text, Loader=yaml.CSafeLoader)
+        loader = yaml.CSafeLoader(text)
+        node = loader.get_single_node()
+        content = loader.construct_document(node) if node else None
     except (yaml.YAMLError, RecursionError) as error:
         raise UserError(f"{path}{_not_yaml(text, error)}", status=2) from None
     if content is None:
         return {}
-    _refuse_duplicates(yaml.compose(text, Loader=yaml.CSafeLoader), path, set())
+    _refuse_duplicates(node, path, set())
     if not isinstance(content, dict):
         raise UserError(f"{path}: this is no mapping. Write sections with keys: {_indented('model', 'name')}", status=2)
     for name, section in content.items():

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
 
 Ask = Callable[[str], list[Row]]
+"""Rows of a read-only query, run as the model's own are."""
 
 MAX_SCOPES = 4
 """SELECTs of one query that are measured."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from okf_agent.sql import grain, query_tree
 from okf_agent.sql.lexer import significant
 from okf_agent.wording import listed
-from okf_compiler.postgres import Row
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -23,8 +22,6 @@ MAX_CHARS = 20_000
 """Longer queries are not taken apart."""
 _MAY_REPEAT = re.compile(r"(?is)\b(?:sum|avg|count)\s*\(.*\bfrom\b|\bfrom\b.*\b(?:sum|avg|count)\s*\(")
 
-Ask = Callable[[str], list[Row]]
-"""Rows of a read-only query, run as the model's own are."""
 TableName = tuple[str, str]
 """Schema, "" where none is written, and name."""
 
@@ -43,7 +40,7 @@ class Looked:
     sql: str
     limited: Set[TableName]
     """Tables and views of which row security may keep rows from the role."""
-    ask: Ask
+    ask: grain.Ask
 
     @cached_property
     def tree(self) -> exp.Expr | None:

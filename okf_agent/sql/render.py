@@ -95,8 +95,7 @@ def fitted(result: QueryResult, max_chars: int = MODEL_CHARS) -> QueryResult:
             return fits
     rows = max(1, len(fits.rows) * max_chars // len(text))
     if rows < len(fits.rows):
-        cells = {place: length for place, length in fits.cut.cells.items() if place[0] < rows}
-        fits = replace(fits, rows=fits.rows[:rows], cut=replace(fits.cut, rows=True, cells=cells))
+        fits = fits.first(rows)
         text = model_text(fits)
     if len(text) <= max_chars:
         return fits
