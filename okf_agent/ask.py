@@ -198,19 +198,7 @@ def ask(asked: Asked, cell: Cell, workspace: Supplies, on_event: Callable[[Event
         raise UserError("The question is empty.", status=2)
     cell.check()
     config = workspace.config
-    header = trace.Header(
-        database=asked.database,
-        model=cell.model,
-        question=asked.text,
-        mode=cell.knowledge,
-        cell=cell.settings()
-        | ({"name": cell.name} if cell.name else {})
-        | ({"despite_leaks": True} if asked.despite_leaks else {}),
-        task_id=asked.task_id,
-        repeat=asked.repeat,
-        follows=asked.follows,
-        client=asked.client,
-    )
+    header = _header(asked, cell)
     record = config.runs / trace.RUNS_FILE
     text = f"{asked.text}\n\n{asked.hint}" if cell.hints and asked.hint else asked.text
     with trace.Recorder(config.runs, header, config.trace) as recorder:
@@ -230,9 +218,7 @@ def ask(asked: Asked, cell: Cell, workspace: Supplies, on_event: Callable[[Event
             known,
             workspace.model(cell.model, asked.repeat),
             context,
-            Limits(
-                config.agent.max_steps, config.agent.max_seconds, config.agent.max_tokens, config.agent.max_cost_usd
-            ),
+            _limits(config),
             both,
         )
         try:
@@ -241,6 +227,37 @@ def ask(asked: Asked, cell: Cell, workspace: Supplies, on_event: Callable[[Event
             line = trace.record(recorder.header, run)
             return Outcome(run, header.run_id, record, unrecorded=str(error), line=line)
     return Outcome(run, header.run_id, record, line=line)
+
+
+def _header(asked: Asked, cell: Cell) -> trace.Header:
+    """Return what a record says of a run before it begins."""
+    settings = cell.settings()
+    if cell.name:
+        settings["name"] = cell.name
+    if asked.despite_leaks:
+        settings["despite_leaks"] = True
+    return trace.Header(
+        database=asked.database,
+        model=cell.model,
+        question=asked.text,
+        mode=cell.knowledge,
+        cell=settings,
+        task_id=asked.task_id,
+        repeat=asked.repeat,
+        follows=asked.follows,
+        client=asked.client,
+    )
+
+
+def _limits(config: Config) -> Limits:
+    """Return how far a question may go, by `agent:` of config.yaml."""
+    section = config.agent
+    return Limits(
+        max_steps=section.max_steps,
+        max_seconds=section.max_seconds,
+        max_tokens=section.max_tokens,
+        max_cost_usd=section.max_cost_usd,
+    )
 
 
 def check(asked: Asked, cell: Cell, workspace: Supplies, say: Say) -> None:

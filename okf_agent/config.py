@@ -25,6 +25,7 @@ from okf_compiler.settings import (
     place_of,
     read_config,
     read_section,
+    utf8_text,
 )
 from okf_compiler.workspace_config import changed, find_config, origin_of
 
@@ -227,15 +228,9 @@ def load_env(path: Path) -> None:
     Raises:
         UserError: the file is there and cannot be read, or is not UTF-8.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    text = utf8_text(path, (FileNotFoundError, NotADirectoryError, IsADirectoryError))
+    if text is None:
         return
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}:{line}: this is not UTF-8. Save the file as UTF-8.", status=2) from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.", status=2) from None
     values = {}
     for found in parse_stream(io.StringIO(text)):
         if found.error or "\0" in found.original.string:

@@ -160,21 +160,32 @@ def find_root(start: Path | None = None) -> Path:
     return next((d for d in (here, *here.parents) if (d / CONFIG_FILE).is_file()), here)
 
 
+def utf8_text(path: Path, absent: tuple[type[OSError], ...] = (FileNotFoundError,)) -> str | None:
+    """Return the text of a file, without a byte order mark; None where an error of `absent` says that there is none.
+
+    Raises:
+        UserError: it cannot be read, or is not UTF-8; names the line.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except absent:
+        return None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}:{line}: this is not UTF-8. Save the file as UTF-8.", status=2) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.", status=2) from None
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """The sections in a config.yaml; {} if the file is absent or empty.
 
     Raises:
         UserError: unreadable, not UTF-8, not YAML, or not a mapping of sections.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
+    text = utf8_text(path)
+    if text is None:
         return {}
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}:{line}: this is not UTF-8. Save the file as UTF-8.", status=2) from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.", status=2) from None
     try:
         loader = yaml.CSafeLoader(text)
         node = loader.get_single_node()
