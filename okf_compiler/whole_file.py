@@ -30,6 +30,10 @@ def whole_file(path: Path, *, private: bool = False, durable: bool = False) -> I
         if mode is not None:
             draft.chmod(mode)
         draft.replace(target)
+    except OSError as error:
+        if str(error.filename) == str(draft):  # a name that nobody knows
+            error.filename, error.filename2 = str(path), None
+        raise
     finally:
         draft.unlink(missing_ok=True)
 

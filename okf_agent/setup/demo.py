@@ -38,9 +38,16 @@ def lay_out(root: Path) -> list[str]:
         try:
             _copy(origin, target)
         except OSError as error:
-            raise UserError(f"{target} cannot be written ({error.strerror}). Go to a folder of your own.") from None
+            raise _unwritable(target, error) from None
         copied.append(name)
-    return [*copied, ".gitignore"] if ignore_files(root) else copied
+    try:
+        return [*copied, ".gitignore"] if ignore_files(root) else copied
+    except OSError as error:
+        raise _unwritable(root / ".gitignore", error) from None
+
+
+def _unwritable(target: Path, error: OSError) -> UserError:
+    return UserError(f"{target} cannot be written ({error.strerror}). Go to a folder of your own.")
 
 
 def _copy(origin: Path, target: Path) -> None:

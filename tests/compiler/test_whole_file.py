@@ -34,6 +34,15 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
     assert [(f.name, f.read_text(encoding="utf-8")) for f in tmp_path.iterdir()] == [("a", "before")]
 
 
+@pytest.mark.parametrize("name", ["folder", "missing/a"])
+def test_an_error_names_the_file_and_not_its_draft(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError) as caught:
+        write_whole(tmp_path / name, "x")
+    assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / name), None)
+    assert [file.name for file in tmp_path.rglob("*")] == ["folder"]
+
+
 def test_a_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     write_whole(tmp_path / "link", "x")
