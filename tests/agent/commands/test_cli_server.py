@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.command import run_inside
@@ -155,19 +156,25 @@ def test_ask_with_unsafe_role_says_so_in_the_record(place: Workspace) -> None:
     assert place.records()[-1]["unsafe_role"] is False
 
 
-def test_stop_ends_the_server_and_says_whether_there_was_one(place: Workspace) -> None:
+@pytest.fixture
+def own_cache(tmp_path: Path) -> dict[str, str]:
+    """An environment with no model's server: whoever runs the tests may just be using theirs."""
+    return {"OKF_MODEL_CACHE": str(tmp_path)}
+
+
+def test_stop_ends_the_server_and_says_whether_there_was_one(place: Workspace, own_cache: dict[str, str]) -> None:
     run_inside("prepare", "tiny", cwd=place.root)
     embedded.start(place.root, "agent_ro")
-    assert [run_inside("stop", cwd=place.root).stdout for _ in range(2)] == [
+    assert [run_inside("stop", cwd=place.root, env=own_cache).stdout for _ in range(2)] == [
         "PostgreSQL stopped.\n",
         "PostgreSQL was not running.\n",
     ]
 
 
-def test_config_says_whose_server_is_stopped(place: Workspace) -> None:
+def test_config_says_whose_server_is_stopped(place: Workspace, own_cache: dict[str, str]) -> None:
     embedded.start(place.root, "agent_ro")
     file = place.root / "config.yaml"
-    stopped = run_inside("stop", "--config", file, cwd=place.root.parent)
+    stopped = run_inside("stop", "--config", file, cwd=place.root.parent, env=own_cache)
     assert (stopped.returncode, stopped.stdout) == (0, "PostgreSQL stopped.\n")
     broken = run_inside("stop", "--set", "database.prot=1", cwd=place.root)
     assert broken.returncode == 2 and "did you mean 'port'?" in broken.stderr
