@@ -190,6 +190,18 @@ def test_rows_and_save_refuse_what_they_cannot_do(workspace: Workspace) -> None:
         assert said in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [("gpt-4o", "OPENAI_API_KEY is not set, and gpt-4o needs it"), ("nosuch/x", "No provider is known for the model")],
+)
+def test_a_model_that_cannot_be_asked_is_refused_when_it_is_chosen(workspace: Workspace, model: str, said: str) -> None:
+    arguments = ("--model", "anthropic/x", "--set", "model.api_base=null")
+    env = {"ANTHROPIC_API_KEY": "x", "OPENAI_API_KEY": ""}
+    result = workspace.agent(*arguments, script=[], typed=f"/model {model}\n", env=env)
+    assert said in result.stderr
+    assert "answers, in mode" not in result.stdout and workspace.endpoint.requests == []
+
+
 def test_another_model_answers_and_the_embedded_one_has_one_mode(workspace: Workspace) -> None:
     lines = ["/model openai/other", "Hi", "/model local", "/raw", "/knowledge"]
     result = converse(workspace, *lines, script=[submit("", "Hello.")])
