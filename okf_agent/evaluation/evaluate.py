@@ -43,6 +43,7 @@ from okf_agent.evaluation.suites import databases
 from okf_agent.evaluation.worker import Done, Job
 from okf_agent.models.providers import choose_model
 from okf_agent.prepare import Ready, Say, quiet
+from okf_agent.records.left_behind import close_dead_runs
 from okf_agent.wording import count
 from okf_compiler.errors import UserError
 from okf_compiler.terminal import Console
@@ -72,6 +73,7 @@ def run(config: Config, wanted: EvalOptions, console: Console) -> int:
     with ExitStack() as stack:
         stack.enter_context(store.alone(folder))
         stack.callback(_remove_if_empty, folder)  # under the lock: who was refused must not clear away another's
+        close_dead_runs(folder, alone=True)
         own = worker.configured(config, folder)
         workspace = stack.enter_context(Workspace(own, unsafe_role=wanted.unsafe_role, replies=replies))
         ready = get_ready(planned, workspace, say)

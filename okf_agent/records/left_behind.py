@@ -30,8 +30,11 @@ BEGINNING_SECONDS = 60
 """How old a lock without a steps file may be; an older one is of a run that died before its first word."""
 
 
-def close_dead_runs(runs: Path) -> list[str]:
-    """Write the line of every run that died without one; gives their ids. Runs that live are left alone."""
+def close_dead_runs(runs: Path, *, alone: bool = False) -> list[str]:
+    """Write the line of every run that died without one, and return their ids. Runs that live are left alone.
+
+    With `alone` no other process can be about to begin a run there: a lock without a steps file is of a dead one.
+    """
     closed = []
     for lock_file in sorted((runs / "steps").glob("*.lock")):
         lock = FileLock(lock_file, timeout=0, mode=0o600)
@@ -42,7 +45,7 @@ def close_dead_runs(runs: Path) -> list[str]:
             continue
         steps = lock_file.with_suffix(".jsonl")
         try:
-            if not steps.exists() and time.time() - touched < BEGINNING_SECONDS:
+            if not alone and not steps.exists() and time.time() - touched < BEGINNING_SECONDS:
                 continue  # a run that is just about to begin
             if steps.exists() and _close_dead(runs, steps):
                 closed.append(lock_file.stem)

@@ -76,7 +76,8 @@ def test_a_small_limit_is_kept_and_the_table_that_is_named_stays(large: Path, li
     question = QUESTIONS[0][0]
     sources = Sources("conglomerate", bundle=large, cell=Cell("x", "pack"), pack_tokens=limit)
     knowledge = prepare("pack", question, sources)
+    known = "\n\n".join(knowledge.sections)
     text = prompts.load(
-        knowledge.prompt, database="conglomerate", content="", knowledge="\n\n".join(knowledge.sections), question="?"
+        knowledge.prompt, database="conglomerate", content="", knowledge=known, question="?", today=hubs.DAY.told()
     )
     assert tokens(text) <= limit and "CREATE TABLE fleet_invoices (" in text

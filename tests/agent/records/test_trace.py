@@ -465,3 +465,11 @@ def test_the_answers_rows_are_kept_as_far_as_wanted(
         recorder.on_event(Answered(Answer("SELECT 1", "x", 9, "ran"), (), ("n",), tuple((str(n),) for n in range(9))))
         finish(recorder)
     assert len(next(s["rows"] for s in read_lines(recorder.steps) if s["event"] == "Answered")) == kept
+
+
+def test_a_lock_without_steps_is_of_a_dead_run_where_nobody_else_begins_one(tmp_path: Path) -> None:
+    lock = tmp_path / "steps" / "killed.lock"
+    lock.parent.mkdir()
+    lock.touch()
+    assert close_dead_runs(tmp_path) == [] and lock.exists(), "it may be about to begin"
+    assert close_dead_runs(tmp_path, alone=True) == [] and not lock.exists()
